@@ -106,7 +106,12 @@ mod tests {
     use super::*;
 
     fn query<'a>(compiler: Option<&'a str>, values: bool, exclusions: &'a Exclusions) -> RecipeQuery<'a> {
-        RecipeQuery { compiler, options: RecipeOptions { values }, object_flags: &[], exclusions }
+        RecipeQuery {
+            compiler,
+            options: RecipeOptions { values, ..RecipeOptions::default() },
+            object_flags: &[],
+            exclusions,
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@ use crate::exit::Failure;
 use crate::files::{check_config, check_input};
 use crate::kernel_words::config_line;
 use crate::output::CliOutput;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
 use kerntune_guest::{read_text, Workload};
 use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel, KernelSource};
-use kerntune_optimize::gcc_pgo::Exclusions;
+use kerntune_optimize::gcc_pgo::{Exclusions, UntrainedCode};
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::{model, RecipeOptions};
 use kerntune_work::WorkDir;
@@ -151,12 +152,22 @@ pub struct RecipeFlags {
     /// values and sizes (docs/values.md)
     #[arg(long)]
     pub values: bool,
+    /// With gcc-pgo: compile code that the training did not run as in the base kernel, or for size
+    /// (docs/recipes.md)
+    #[arg(long, value_name = "HOW", default_value = "base", value_parser = untrained_code())]
+    pub cold: UntrainedCode,
+}
+
+fn untrained_code() -> impl TypedValueParser<Value = UntrainedCode> {
+    let all = [UntrainedCode::AsBase, UntrainedCode::Size];
+    PossibleValuesParser::new(all.map(UntrainedCode::name))
+        .map(move |name| all.into_iter().find(|one| one.name() == name).unwrap_or_default())
 }
 
 impl RecipeFlags {
     /// Converts the options to those of the recipe library.
     pub fn options(&self) -> RecipeOptions {
-        RecipeOptions { values: self.values }
+        RecipeOptions { values: self.values, untrained: self.cold }
     }
 }
 

@@ -72,7 +72,7 @@ pub use link::order::FunctionOrder;
 pub use link::relink::relink;
 pub use link::repack::{repack, RewrittenImage};
 pub use make::compiler::{Compiler, CompilerIdentity};
-pub use make::object_flags::ObjectFlags;
+pub use make::object_flags::{ObjectFlags, ObjectGroup};
 pub use options::{resolve_config, BuildConditions, Kconfig, ResolvedConfig};
 pub use package::{
     package, KernelPackage, PackageExtra, PackageManifest, PackageRequest, ProfileFiles, PACKAGE_SCHEMA,

@@ -3,7 +3,7 @@
 use crate::kernels::modules::MODULES;
 use crate::kernels::untrusted;
 use crate::make::compiler::FUNCTION_SECTIONS;
-use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, Result};
+use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, ObjectGroup, Result};
 use kerntune_work::WorkDir;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -40,10 +40,13 @@ pub struct BuildRequest {
     pub kcflags: Vec<String>,
     /// Flags of single objects or directories that differ.
     pub object_flags: Vec<ObjectFlags>,
+    /// Groups of objects with flags of their own, such as those that a profile is compiled into.
+    pub object_groups: Vec<ObjectGroup>,
     /// Further variables for make's command line, for example `("KBUILD_LDFLAGS", "…")`.
     pub make_vars: Vec<(String, String)>,
     /// Give every function a section of its own and keep the objects, so that
-    /// [`relink`](crate::relink) can place the functions in any order later.
+    /// [`relink`](crate::relink) can place the functions in any order later. If a group
+    /// [has sections](ObjectGroup::has_sections), only its functions can be placed.
     pub movable: bool,
     /// Tree of files that is copied into the build directory before the build, such as
     /// `kernel/fork.gcda`, which GCC looks for beside `kernel/fork.o`.
@@ -64,6 +67,9 @@ pub struct BuildRequest {
     /// Directory that lends its build directory and gets it back, so that make compiles only what
     /// changed since the last build with it. Not part of the id: the kernel is the same without it.
     pub pool: Option<PathBuf>,
+    /// Directory of a similar kernel. If it kept its objects, the build begins with a copy of them,
+    /// and make compiles only what differs. Not part of the id: the kernel is the same without it.
+    pub begin_with: Option<PathBuf>,
     /// Build the modules of the configuration too, and keep them
     /// ([`Kernel::modules`](crate::Kernel::modules)).
     pub modules: bool,
@@ -85,6 +91,7 @@ impl BuildRequest {
             compiler: Compiler::default(),
             kcflags: Vec::new(),
             object_flags: Vec::new(),
+            object_groups: Vec::new(),
             make_vars: Vec::new(),
             movable: false,
             profile_dir: None,
@@ -94,6 +101,7 @@ impl BuildRequest {
             base_id: None,
             keep_objects: false,
             pool: None,
+            begin_with: None,
             modules: false,
             jobs: None,
         }
@@ -115,6 +123,7 @@ impl BuildRequest {
             compiler: of.cc.parse()?,
             kcflags: of.kcflags.clone(),
             object_flags: of.object_flags.clone(),
+            object_groups: of.object_groups.clone(),
             make_vars: of.make_vars.clone(),
             movable: of.movable,
             modules: kernel.dir.join(MODULES).is_dir(),
@@ -124,13 +133,13 @@ impl BuildRequest {
 
     /// Returns `KCFLAGS` with the flags that `movable` adds.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
-        self.kcflags.iter().cloned().chain(movable).collect()
+        with_sections(&self.kcflags, self.movable, &self.object_groups)
     }
 
     /// Rejects values that make or its shell would split or interpret.
     pub(crate) fn check(&self) -> Result<()> {
         self.object_flags.iter().try_for_each(ObjectFlags::check)?;
+        self.object_groups.iter().try_for_each(ObjectGroup::check)?;
         for flag in &self.kcflags {
             let reason = if flag.chars().any(char::is_whitespace) {
                 "it has white space in it: give each flag by itself"
@@ -159,6 +168,14 @@ impl BuildRequest {
         }
         Ok(())
     }
+}
+
+/// Returns `KCFLAGS` of a kernel. Every object of a movable kernel gets sections for its functions,
+/// unless a group says which ones do.
+pub(crate) fn with_sections(kcflags: &[String], movable: bool, groups: &[ObjectGroup]) -> Vec<String> {
+    let of_group = groups.iter().any(ObjectGroup::has_sections);
+    let sections = (movable && !of_group).then(|| FUNCTION_SECTIONS.to_string());
+    kcflags.iter().cloned().chain(sections).collect()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 
 use kerntune_kernel::{build, find, BuildRequest, Kernel};
 use kerntune_optimize::gcc_pgo::{
-    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile, ValuePatches,
-    WeightedRun,
+    instrumented_request, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile, UntrainedCode,
+    ValuePatches, WeightedRun,
 };
 use kerntune_optimize::{PreparedResult, RecipeProof};
 use kerntune_work::{interrupt, Progress, WorkDir};
@@ -50,7 +50,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let base = build(&work, &base_request, &Notes)?;
     let values = ValuePatches::of(&work, &base)?;
     let values = values.as_ref();
-    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values)?;
+    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values, None)?;
     match (step.as_str(), rest) {
         ("instrument", []) => show(&build(&work, &instrumented, &Notes)?),
         ("prepare", runs) => {
@@ -62,7 +62,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         }
         ("tune", [profile, label]) => {
             let profile = GccPgoProfile::load(Path::new(profile))?;
-            let mut request = tuned_request(&base_request, &base, &profile, values)?;
+            let mut request =
+                tuned_request(&base_request, &base, &profile, values, UntrainedCode::default())?;
             request.label.clone_from(label);
             show(&build(&work, &request, &Notes)?);
         }

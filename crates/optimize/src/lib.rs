@@ -21,6 +21,7 @@ mod call_counts;
 pub mod clang_autofdo;
 mod debug_info;
 mod error;
+mod executed_objects;
 #[doc(hidden)]
 pub mod foreign;
 pub mod gcc_pgo;
@@ -39,6 +40,7 @@ mod test_kernel;
 mod version;
 
 pub use error::{Error, Result};
+pub use executed_objects::executed_objects;
 pub use proof::{BaselineProof, BoxedProof, RecipeProof};
 pub use refusal::ProofRefusal;
 pub use requirement::Requirement;

@@ -24,6 +24,7 @@ pub(crate) fn kernel(dir: &Path, id: &str, version: &str) -> Kernel {
             cc: "clang-19".into(),
             kcflags: vec![],
             object_flags: vec![],
+            object_groups: vec![],
             make_vars: vec![],
             movable: false,
             order_id: None,

@@ -95,7 +95,7 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
         let mut of_recipe = self.of_recipe.options();
         recipe.check_options(of_recipe, &[], &exclusions)?;
         // Value profiling as in the paper, if the recipe supports it.
-        let as_paper = RecipeOptions { values: of.values };
+        let as_paper = RecipeOptions { values: of.values, ..of_recipe };
         if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
             of_recipe.values |= of.values;
         }

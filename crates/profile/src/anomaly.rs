@@ -172,6 +172,8 @@ anomalies! {
         "{count} samples of context switches were lost: the others stand for them.";
     LostTraceEvents "lost_trace_events" Notable
         "{count} events of tracepoints were lost: counts and times of waits and system calls are too low.";
+    MissedSwitches "missed_switches" Notable
+        "{count} context switches are missing from the kernel's events: times of waits are uncertain. Does another program trace, too?";
     CrowdedWaits "crowded_waits" Notable
         "{count} waits had no room in their table and were left out.";
     FoldedWaits "folded_waits" Notable

@@ -88,6 +88,8 @@ pub enum Error {
     CompilesNothing { option: &'static str, recipe: &'static str },
     #[error("--values is not for recipe {0}, which counts no values; leave it out")]
     NoValues(&'static str),
+    #[error("--cold is not for recipe {0}, which compiles what did not run in one way only; leave it out")]
+    NoColdCode(&'static str),
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,
     #[error("the front-end model {model} has no [data]: no caches of data to follow; docs/models.md shows how to give them")]

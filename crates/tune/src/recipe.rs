@@ -10,7 +10,7 @@ use crate::recipe_parts::steps::{
 use crate::recipes::ENTRIES;
 use crate::{Error, Result, Session};
 use kerntune_kernel::{Arch, BuildRequest, Compiler, Kernel, ObjectFlags};
-use kerntune_optimize::gcc_pgo::{check_files, Exclusions};
+use kerntune_optimize::gcc_pgo::{check_files, Exclusions, UntrainedCode};
 use kerntune_optimize::quality::GateFinding;
 use kerntune_optimize::Requirement;
 use kerntune_profile::{lacking, load_manifest};
@@ -186,7 +186,7 @@ impl Recipe {
     /// Refuses options that the recipe would ignore.
     ///
     /// # Errors
-    /// [`Error::NoValues`], [`Error::CompilesNothing`].
+    /// [`Error::NoValues`], [`Error::NoColdCode`], [`Error::CompilesNothing`].
     pub fn check_options(
         self,
         options: RecipeOptions,
@@ -195,6 +195,10 @@ impl Recipe {
     ) -> Result<()> {
         if options.values && !self.0.facts().any(|part| part.counts_values) {
             return Err(Error::NoValues(self.name()));
+        }
+        let is_default = options.untrained == UntrainedCode::default();
+        if !is_default && !self.0.facts().any(|part| part.tells_untrained) {
+            return Err(Error::NoColdCode(self.name()));
         }
         let about_objects =
             [("--object-flags", !object_flags.is_empty()), ("--exclude", !exclusions.entries().is_empty())];
@@ -436,7 +440,7 @@ mod tests {
 
     #[test]
     fn what_a_recipe_would_ignore_is_refused() {
-        let values = RecipeOptions { values: true };
+        let values = RecipeOptions { values: true, ..RecipeOptions::default() };
         let check = |name: &str, options, flags: &[ObjectFlags]| {
             recipe(name).check_options(options, flags, &Exclusions::default())
         };

@@ -2,6 +2,7 @@
 
 use crate::build::build_clock::BuildClock;
 use crate::build::configure::{configure, FinalConfig};
+use crate::build::copied_objects::begin_with;
 use crate::build::install::install_modules;
 use crate::inputs::release;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
@@ -170,6 +171,10 @@ fn kernel_key(
         let flags = format!("{}\n{}", object.add.join(" "), object.leave_out.join(" "));
         hash = hash.field("object alone", &object.path).field("object flags", flags);
     }
+    for group in &request.object_groups {
+        hash = hash.field("objects of a group", group.objects.join("\n"));
+        hash = hash.field("flags of the group", group.flags.join("\n"));
+    }
     for (name, value) in &request.make_vars {
         hash = hash.field("make", format!("{name}={value}"));
     }
@@ -220,17 +225,49 @@ impl<'a> BuildAttempt<'a> {
         let log = partial.join("build.log");
         let spent = BuildClock::begin(&partial, &log)?;
         self.source.check(self.work)?;
-        let cache = ObjectCache::of_host_tools(self.work);
-        let cache = cache.map(|cache| if self.shares_objects() { cache.of_kernel() } else { cache });
+        let cache = ObjectCache::of(self.work);
         // A build that keeps its objects cannot return them to a pool.
         let pool = self.request.pool.as_deref().filter(|_| self.is_plain() && !keeps_objects(self.request));
         let pool = pool.map(|directory| ObjectPool::open(directory, progress)).transpose()?;
+        if pool.is_none() && !tree.build().is_dir() {
+            self.begin_with_similar(&partial, &tree)?;
+        }
         let outputs = self.request.arch.outputs().iter().map(|(from, _)| *from);
         pool.iter().try_for_each(|pool| pool.lend(&tree, outputs.clone()))?;
         let made = self.make(&partial, &tree, (log, spent), cache.as_ref(), progress);
         pool.iter().try_for_each(|pool| pool.take_back(&tree))?;
         made?;
         self.publish(&partial, &tree)
+    }
+
+    /// Copies the objects of a similar kernel, if one is named and its objects are whole.
+    fn begin_with_similar(&self, partial: &Path, tree: &BuildTree) -> Result<()> {
+        let Some(similar) = &self.request.begin_with else { return Ok(()) };
+        let kernel = Kernel::load(similar)?;
+        if kernel.build_dir().is_none() || !self.is_similar(&kernel.manifest) {
+            return Ok(());
+        }
+        match begin_with(self.work, &kernel, partial, tree) {
+            Ok(()) => {}
+            Err(error) => {
+                interrupt::check()?;
+                self.work.note(&format!("{error}: all objects are compiled"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that make sees all that differs from a kernel: configuration and flags, but neither
+    /// sources with dates of their own, nor compilers, nor profiles.
+    fn is_similar(&self, of: &KernelManifest) -> bool {
+        fn others(vars: &[(String, String)]) -> Vec<&(String, String)> {
+            vars.iter().filter(|(name, _)| !name.starts_with("CFLAGS_")).collect()
+        }
+        of.source.hash == self.source.hash()
+            && of.compiler == self.compiler
+            && of.arch == self.request.arch
+            && of.profile_id.is_none()
+            && others(&of.make_vars) == others(&self.request.make_vars)
     }
 
     /// Compiles, and collects the outputs beside the build directory.
@@ -256,14 +293,6 @@ impl<'a> BuildAttempt<'a> {
     fn is_plain(&self) -> bool {
         let BuildRequest { profile_dir, movable, .. } = self.request;
         profile_dir.is_none() && !movable && !self.config.has("CONFIG_GCOV_KERNEL=y")
-    }
-
-    /// Checks whether objects may come from the cache of other kernels: all of them, or those that
-    /// the profile was left out of. The cache's path is part of each command, so movable kernels,
-    /// whose objects may come from another work directory, do not share.
-    fn shares_objects(&self) -> bool {
-        let BuildRequest { object_flags, movable, .. } = self.request;
-        self.is_plain() || !movable && object_flags.iter().any(|flags| !flags.leave_out.is_empty())
     }
 
     /// Returns the lock on the partial directory, if the source is still the imported one.
@@ -305,8 +334,8 @@ impl<'a> BuildAttempt<'a> {
                 )
             }
         };
-        let (jobs, flags) =
-            (self.request.jobs, make_flags(&self.request.flags(), &self.request.object_flags));
+        let BuildRequest { jobs, object_flags, object_groups, .. } = self.request;
+        let (jobs, flags) = (*jobs, make_flags(&self.request.flags(), object_flags, object_groups));
         if self.request.movable {
             let args = make_args(jobs, &flags, &[self.request.arch.link_script()]);
             kbuild.make("make the linker script", &args, None, progress)?;
@@ -318,8 +347,8 @@ impl<'a> BuildAttempt<'a> {
             install_modules(&kbuild, self.request, self.partial(), progress)?;
             remove_links(&self.partial().join(MODULES))?;
         }
-        if self.request.pool.is_some() {
-            // A pool compiles only what changed, so this count is not that of a whole build.
+        if self.request.pool.is_some() || self.request.begin_with.is_some() {
+            // Only what changed was compiled, so this count is not that of a whole build.
             return Ok(objects);
         }
         fs::create_dir_all(&counts).at("create", &counts)?;
@@ -375,6 +404,7 @@ impl<'a> BuildAttempt<'a> {
             cc: self.request.compiler.to_string(),
             kcflags: self.request.kcflags.clone(),
             object_flags: self.request.object_flags.clone(),
+            object_groups: self.request.object_groups.clone(),
             make_vars: self.request.make_vars.clone(),
             movable: self.request.movable,
             order_id: None,

@@ -169,7 +169,7 @@ fn run_config_target(
 ) -> Result<String> {
     let tree = BuildTree::of(staged.path());
     tree.link(work, source.dir())?;
-    let cache = ObjectCache::of_host_tools(work);
+    let cache = ObjectCache::of(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: request.arch,

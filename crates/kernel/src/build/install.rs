@@ -19,7 +19,7 @@ pub(crate) fn install_modules(
     to: &Path,
     progress: &dyn Progress,
 ) -> Result<()> {
-    let flags = make_flags(&asked.flags(), &asked.object_flags);
+    let flags = make_flags(&asked.flags(), &asked.object_flags, &asked.object_groups);
     let step = format!("build the modules of {}", asked.label.trim_end_matches(" again"));
     kbuild.make(&step, &make_args(asked.jobs, &flags, &["modules"]), None, progress)?;
     let path = format!("INSTALL_MOD_PATH={}", to.display());

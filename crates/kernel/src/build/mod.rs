@@ -5,6 +5,7 @@
 pub(crate) mod attempt;
 mod build_clock;
 mod configure;
+mod copied_objects;
 mod install;
 pub(crate) mod module;
 pub(crate) mod preview;

@@ -138,7 +138,7 @@ pub fn build_module(
     let tree = BuildTree::of(objects.partial());
     let compiler: Compiler = of.cc.parse()?;
     let log = staged.path().join("build.log");
-    let cache = ObjectCache::of_host_tools(work);
+    let cache = ObjectCache::of(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: of.arch,
@@ -147,7 +147,7 @@ pub fn build_module(
         log: log.clone(),
         cache: cache.as_ref(),
     };
-    let flags = make_flags(&of.flags(), &of.object_flags);
+    let flags = make_flags(&of.flags(), &of.object_flags, &of.object_groups);
     let what = format!("build {} for {} {}", source.file(), of.label, of.version);
     kbuild.make(&what, &make_args(None, &flags, &["modules_prepare"]), None, progress)?;
     let (exported, all) = (objects.build().join("vmlinux.symvers"), objects.build().join("Module.symvers"));

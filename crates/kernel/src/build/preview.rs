@@ -97,7 +97,10 @@ fn of(
     };
     let is_same = |kernel: &&Kernel| {
         let text = fs::read_to_string(kernel.config()).unwrap_or_default();
-        kernel.manifest.kcflags == request.kcflags && wanted(&text) * 100 >= settings.len() * ALIKE_PERCENT
+        let of = &kernel.manifest;
+        let flags = (&of.kcflags, &of.object_groups);
+        flags == (&request.kcflags, &request.object_groups)
+            && wanted(&text) * 100 >= settings.len() * ALIKE_PERCENT
     };
     let same = built.iter().rev().find(is_same);
     let seconds = |objects: u64, kernel: Option<&Kernel>| match kernel {

@@ -2,6 +2,7 @@
 
 use crate::build::attempt::{BuildAttempt, BuildInputs};
 use crate::build::configure::FinalConfig;
+use crate::build::copied_objects::{copy_tree, COPY};
 use crate::build::install::install_modules;
 use crate::kernels::store::KIND;
 use crate::kernels::{kept, untrusted};
@@ -11,12 +12,11 @@ use crate::make::build_tree::{BuildTree, CWD};
 use crate::make::kbuild::Kbuild;
 use crate::make::object_cache::ObjectCache;
 use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
-use kerntune_work::{write_atomic, IoContext, Job, Progress, StagedResult, WorkDir};
+use kerntune_work::{write_atomic, IoContext, Progress, StagedResult, WorkDir};
 use serde::Serialize;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 /// File in a partial directory that marks a rebuild, which may be resumed. It holds what the
@@ -26,8 +26,6 @@ const MARK: &str = "rebuild";
 const NOTHING: &str = "";
 /// Mark of a rebuild that began with a copy of the kept objects.
 const KEPT_OBJECTS: &str = "kept objects";
-/// Name in a partial directory of the objects while they are copied.
-const COPY: &str = "objects";
 /// Name in a partial directory of the outputs of a rebuild that differ.
 const KEPT: &str = "rebuilt";
 
@@ -104,7 +102,7 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
     let log = partial.join("rebuild.log");
     // Objects from a cache would prove nothing, so every object is compiled. Kept objects need the
     // tools that made them.
-    let cache = if is_of_kept { ObjectCache::of_host_tools(work) } else { None };
+    let cache = if is_of_kept { ObjectCache::of(work) } else { None };
     if is_of_kept {
         tree.link(work, &source)?;
     } else {
@@ -243,20 +241,6 @@ fn resume_or_clear(staged: &StagedResult, began_with: &str) -> Result<()> {
         write_atomic(&mark, began_with.as_bytes())?;
     }
     Ok(())
-}
-
-/// Copies a directory with its file times, which make depends on. A partial copy is replaced.
-fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    if to.is_dir() {
-        fs::remove_dir_all(to).at("remove", to)?;
-    }
-    let mut command = Command::new("cp");
-    command.args(["--archive", "--reflink=auto", "--"]).args([from, to]);
-    let (end, said) = Job::new(command).output()?;
-    if end.success() {
-        return Ok(());
-    }
-    Err(std::io::Error::other(said.trim().to_string())).at("copy", from)?
 }
 
 fn compare(name: &str, ours: &Path, again: &Path) -> Result<RebuiltFile> {

@@ -57,7 +57,7 @@ pub fn structure_offsets(
     tree.link(work, source.dir())?;
     let build = tree.build();
     fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
-    let cache = ObjectCache::of_host_tools(work);
+    let cache = ObjectCache::of(work);
     let kbuild = Kbuild {
         tree: &tree,
         arch: of.arch,
@@ -66,7 +66,7 @@ pub fn structure_offsets(
         log: staged.path().join("build.log"),
         cache: cache.as_ref(),
     };
-    let flags = make_flags(&of.flags(), &of.object_flags);
+    let flags = make_flags(&of.flags(), &of.object_flags, &of.object_groups);
     let what = format!("find structures of {} {}", of.label, of.version);
     kbuild.make(&what, &make_args(None, &flags, &[PREPARED]), None, progress)?;
     let found = in_build(of.arch, &build, staged.path())?;

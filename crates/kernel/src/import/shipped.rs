@@ -227,6 +227,7 @@ fn collect(
         cc,
         kcflags: Vec::new(),
         object_flags: Vec::new(),
+        object_groups: Vec::new(),
         make_vars: Vec::new(),
         movable: false,
         order_id: None,

@@ -1,8 +1,8 @@
 //! Manifest of a kernel: its provenance.
 
 use crate::inputs::source::SHIPPED;
-use crate::make::compiler::FUNCTION_SECTIONS;
-use crate::{Arch, CompilerIdentity, ObjectFlags, StructureOffsets, TaskLayout};
+use crate::request::with_sections;
+use crate::{Arch, CompilerIdentity, ObjectFlags, ObjectGroup, StructureOffsets, TaskLayout};
 use kerntune_work::{checked_text, Id, Label, RelativePath};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -44,6 +44,9 @@ pub struct KernelManifest {
     /// Flags of single objects or directories that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub object_flags: Vec<ObjectFlags>,
+    /// Groups of objects with flags of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub object_groups: Vec<ObjectGroup>,
     /// Other make variables, in order.
     pub make_vars: Vec<(String, String)>,
     /// Functions can be placed in another order by relinking.
@@ -106,8 +109,7 @@ impl KernelManifest {
 
     /// Returns `KCFLAGS` with the flags that `movable` adds.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let movable = self.movable.then(|| FUNCTION_SECTIONS.to_string());
-        self.kcflags.iter().cloned().chain(movable).collect()
+        with_sections(&self.kcflags, self.movable, &self.object_groups)
     }
 
     /// Returns the manifest of a kernel derived from this one without compiling; the work began at

@@ -342,6 +342,7 @@ pub(crate) mod tests {
             cc: "gcc".into(),
             kcflags: vec![],
             object_flags: vec![],
+            object_groups: vec![],
             make_vars: vec![],
             movable: false,
             order_id: None,

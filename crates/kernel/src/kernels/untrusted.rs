@@ -82,7 +82,9 @@ fn unknown(kernel: &Kernel) -> Result<Option<String>> {
         }
     }
     let of_objects = of.object_flags.iter().flat_map(|object| object.add.iter().chain(&object.leave_out));
-    if let Some(flag) = of.kcflags.iter().chain(of_objects).find(|flag| !is_flag(flag)) {
+    let of_groups = of.object_groups.iter().flat_map(|group| &group.flags);
+    let mut flags = of.kcflags.iter().chain(of_objects).chain(of_groups);
+    if let Some(flag) = flags.find(|flag| !is_flag(flag)) {
         return Ok(Some(not_a_flag(flag)));
     }
     for name in &of.source.patches {

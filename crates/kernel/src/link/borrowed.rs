@@ -55,7 +55,7 @@ impl BorrowedObjects {
             tree.take(&home)?;
         }
         let build = tree.build();
-        let cache = ObjectCache::of_host_tools(work);
+        let cache = ObjectCache::of(work);
         let objects = Self { home, tree, build, staged, cache };
         if !objects.build.is_dir() {
             return Err(no_objects(kernel));
@@ -79,6 +79,11 @@ impl BorrowedObjects {
         &self.build
     }
 
+    /// Returns the tree that the build directory is in while it is borrowed.
+    pub(crate) fn tree(&self) -> &BuildTree {
+        &self.tree
+    }
+
     /// Returns the directory that holds the build directory while it is borrowed.
     pub(crate) fn partial(&self) -> &Path {
         self.staged.path()
@@ -97,11 +102,7 @@ impl BorrowedObjects {
         if let Some(order) = order {
             place(&self.build, of.arch, order)?;
         }
-        for (output, _) in of.arch.outputs().iter().filter(|(_, to)| *to != "config") {
-            // Published kernels share these files by hard links, so no linker may write into them.
-            discard(&self.build.join(output))?;
-        }
-        discard(&self.build.join(UNSTRIPPED))?;
+        discard_outputs(&self.build, of.arch)?;
         // A proof may read the compilers' messages from this log.
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
         let compiler: Compiler = of.cc.parse()?;
@@ -113,7 +114,8 @@ impl BorrowedObjects {
             log: log.to_owned(),
             cache: self.cache.as_ref(),
         };
-        let args = make_args(None, &make_flags(&of.flags(), &of.object_flags), of.arch.targets());
+        let args =
+            make_args(None, &make_flags(&of.flags(), &of.object_flags, &of.object_groups), of.arch.targets());
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(of.arch.link_script());
         if order.is_some() && !link_script::is_placed(&read(&path)?) {
@@ -144,6 +146,15 @@ impl Drop for BorrowedObjects {
 /// Linux 6.16 and later link this file, with System.map beside it, and copy it to vmlinux. Make
 /// does not link while it exists.
 const UNSTRIPPED: &str = "vmlinux.unstripped";
+
+/// Removes what was linked in a build directory. Published kernels share these files by hard links,
+/// so no linker may write into them.
+pub(crate) fn discard_outputs(build: &Path, arch: Arch) -> Result<()> {
+    for (output, _) in arch.outputs().iter().filter(|(_, to)| *to != "config") {
+        discard(&build.join(output))?;
+    }
+    discard(&build.join(UNSTRIPPED))
+}
 
 fn discard(path: &Path) -> Result<()> {
     if path.is_file() {

@@ -103,7 +103,7 @@ fn pack(
     tree.link(work, source.dir())?;
     let build = tree.build();
     fs::copy(kernel.config(), build.join(".config")).at("copy", kernel.config())?;
-    let cache = ObjectCache::of_host_tools(work);
+    let cache = ObjectCache::of(work);
     let kbuild = Kbuild {
         tree,
         arch: of.arch,
@@ -112,7 +112,7 @@ fn pack(
         log: tree.top().with_file_name("build.log"),
         cache: cache.as_ref(),
     };
-    let flags = make_flags(&of.flags(), &of.object_flags);
+    let flags = make_flags(&of.flags(), &of.object_flags, &of.object_groups);
     kbuild.make("prepare the boot code", &make_args(None, &flags, &KBUILD.prepared), None, progress)?;
     fs::copy(vmlinux, build.join(VMLINUX)).at("copy", vmlinux)?;
     let mut args = make_args(None, &flags, &[KBUILD.image]);

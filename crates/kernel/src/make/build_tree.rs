@@ -188,7 +188,7 @@ mod tests {
         tree.link(work, source).unwrap();
         let make_vars: Vec<_> = vars.iter().filter_map(|var| var.split_once('=')).collect();
         let make_vars: Vec<_> = make_vars.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        let cache = ObjectCache::of_host_tools(work);
+        let cache = ObjectCache::of(work);
         let kbuild = Kbuild {
             tree: &tree,
             arch: Arch::default(),

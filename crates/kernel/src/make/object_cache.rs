@@ -1,10 +1,15 @@
 //! Compiler cache (ccache): a kernel that differs by a patch compiles only what the patch changed.
 
-use kerntune_work::{find_program, write_atomic, WorkDir};
-use std::ffi::OsString;
+use kerntune_work::{find_program, WorkDir};
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Program that wraps the compiler. Commands name it without its directory, so that objects do not
+/// depend on where the work directory is.
+pub(crate) const PROGRAM: &str = "kerntune-cc";
 
 /// Size limit of the cache. A small kernel takes some 20 MB.
 const LIMIT: &str = "2G";
@@ -71,61 +76,55 @@ cd "$build" && ccache "$compiler" "$@" || exit
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectCache {
     dir: PathBuf,
-    /// Cache objects of the kernel, not only host tools.
-    kernel: bool,
     /// Let ccache recognize headers by inode and times.
     by_inode: bool,
 }
 
 impl ObjectCache {
-    /// Returns the cache for Kbuild's own programs (kconfig, objtool); `None` without ccache or
-    /// with a read-only work directory.
-    pub fn of_host_tools(work: &WorkDir) -> Option<Self> {
+    /// Returns the cache; `None` without ccache or with a read-only work directory.
+    pub fn of(work: &WorkDir) -> Option<Self> {
         find_program("ccache", &[])?;
-        let cache = Self { dir: work.root().join(DIRECTORY), kernel: false, by_inode: knows_inodes() };
-        let script = cache.script();
+        let cache = Self { dir: work.root().join(DIRECTORY), by_inode: knows_inodes() };
+        let script = cache.dir.join(PROGRAM);
         if !fs::read_to_string(&script).is_ok_and(|text| text == WRAPPER) {
             fs::create_dir_all(&cache.dir).ok()?;
-            write_atomic(&script, WRAPPER.as_bytes()).ok()?;
+            // The script is executable before another process finds it.
+            let fresh = cache.dir.join(format!(".{PROGRAM}.{}", std::process::id()));
+            fs::write(&fresh, WRAPPER).ok()?;
+            fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).ok()?;
+            fs::rename(&fresh, &script).ok()?;
         }
         Some(cache)
     }
 
-    /// Returns the cache for the kernel's objects as well.
-    pub fn of_kernel(self) -> Self {
-        Self { kernel: true, ..self }
-    }
-
-    fn script(&self) -> PathBuf {
-        self.dir.join("through.sh")
-    }
-
     /// Returns the command that wraps the compiler, followed by a space.
     pub fn program(&self) -> String {
-        format!("sh {} ", self.script().display())
+        format!("{PROGRAM} ")
     }
 
     /// Checks whether host tools of a build directory are compiled through the cache. Existing
     /// tools keep their command, because Kbuild rebuilds them, and all objects after them, when it
     /// changes.
     pub fn is_of_tools_in(&self, build: &Path) -> bool {
-        self.runs_wrapper(&build.join("scripts/basic/.fixdep.cmd")).unwrap_or(true)
+        self.runs_wrapper(&build.join("scripts/basic/.fixdep.cmd"))
     }
 
     /// Checks whether the kernel's objects are compiled through the cache. Existing objects keep
     /// their command.
     pub fn is_of_objects_in(&self, build: &Path) -> bool {
-        self.runs_wrapper(&build.join("init/.main.o.cmd")).unwrap_or(self.kernel)
+        self.runs_wrapper(&build.join("init/.main.o.cmd"))
     }
 
-    /// Checks whether a recorded command runs the wrapper; `None` without such a record.
-    fn runs_wrapper(&self, command: &Path) -> Option<bool> {
-        let text = fs::read(command).ok()?;
-        Some(String::from_utf8_lossy(&text).contains(&self.program()))
+    /// Checks whether a recorded command runs the wrapper. What is not there yet will.
+    fn runs_wrapper(&self, command: &Path) -> bool {
+        fs::read(command).map_or(true, |text| String::from_utf8_lossy(&text).contains(&self.program()))
     }
 
-    /// Returns environment variables for ccache; variables that the user has set are left out.
+    /// Returns environment variables for ccache, without those that the user has set, and the path to
+    /// the wrapper.
     pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let before = std::env::var_os("PATH").unwrap_or_default();
+        let path = [self.dir.as_os_str(), OsStr::new(":"), &before].into_iter().collect();
         let ours: [(&str, OsString); 4] = [
             ("CCACHE_DIR", self.dir.clone().into()),
             ("CCACHE_MAXSIZE", LIMIT.into()),
@@ -137,7 +136,8 @@ impl ObjectCache {
         ];
         // A header is hashed once for all objects that include it, and again when it changes.
         let inodes = self.by_inode.then(|| ("CCACHE_INODECACHE", "1".into()));
-        ours.into_iter().chain(inodes).filter(|(name, _)| std::env::var_os(name).is_none()).collect()
+        let ours = ours.into_iter().chain(inodes).filter(|(name, _)| std::env::var_os(name).is_none());
+        ours.chain([("PATH", path)]).collect()
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn what_a_file_takes_in_is_not_taken_from_the_cache() {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().join("work")).unwrap();
-        let Some(cache) = ObjectCache::of_host_tools(&work) else { return };
+        let Some(cache) = ObjectCache::of(&work) else { return };
         let compiled = |source: &str, text: &str, flags: &[&str]| {
             fs::write(directory.path().join(source), text).unwrap();
             let program = cache.program();
@@ -212,7 +212,7 @@ mod tests {
     fn what_is_compiled_by_paths_of_a_kernel_is_found_by_the_next() {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().canonicalize().unwrap().join("work")).unwrap();
-        let Some(cache) = ObjectCache::of_host_tools(&work) else { return };
+        let Some(cache) = ObjectCache::of(&work) else { return };
         let hits = || {
             let printed =
                 Command::new("ccache").arg("--print-stats").envs(cache.environment()).output().unwrap();
@@ -278,21 +278,20 @@ mod tests {
     fn a_build_goes_on_as_it_began() {
         let directory = tempfile::tempdir().unwrap();
         let work = WorkDir::open(directory.path().join("work")).unwrap();
-        let find = || ObjectCache::of_host_tools(&work);
-        let (Some(of_tools), Some(of_all)) = (find(), find().map(ObjectCache::of_kernel)) else { return };
+        let Some(cache) = ObjectCache::of(&work) else { return };
         let build = directory.path().join("build");
-        let is = |cache: &ObjectCache| (cache.is_of_tools_in(&build), cache.is_of_objects_in(&build));
-        assert_eq!((is(&of_tools), is(&of_all)), ((true, false), (true, true)), "nothing is there");
+        let is = || (cache.is_of_tools_in(&build), cache.is_of_objects_in(&build));
+        assert_eq!(is(), (true, true), "nothing is there");
         let note = |name: &str, through: &str| {
             let path = build.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, format!("savedcmd_x := env {through}gcc -c -o x x.c\n\n")).unwrap();
         };
         note("scripts/basic/.fixdep.cmd", "");
-        note("init/.main.o.cmd", &of_all.program());
-        assert_eq!((is(&of_tools), is(&of_all)), ((false, true), (false, true)));
-        note("scripts/basic/.fixdep.cmd", &of_all.program());
+        note("init/.main.o.cmd", &cache.program());
+        assert_eq!(is(), (false, true));
+        note("scripts/basic/.fixdep.cmd", &cache.program());
         note("init/.main.o.cmd", "");
-        assert_eq!((is(&of_tools), is(&of_all)), ((true, false), (true, false)));
+        assert_eq!(is(), (true, false));
     }
 }

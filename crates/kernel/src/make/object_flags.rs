@@ -1,5 +1,6 @@
 //! Compiler flags of single objects, passed to Kbuild without a patch.
 
+use crate::make::compiler::FUNCTION_SECTIONS;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -69,6 +70,38 @@ impl ObjectFlags {
     }
 }
 
+/// Objects with flags that no other object gets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectGroup {
+    /// Objects, such as `kernel/fork.o`.
+    pub objects: Vec<String>,
+    /// Flags added after `KCFLAGS`.
+    pub flags: Vec<String>,
+}
+
+impl ObjectGroup {
+    /// Returns a group whose functions get sections of their own, so that a linker can move them.
+    pub fn with_sections(objects: Vec<String>) -> Self {
+        Self { objects, flags: vec![FUNCTION_SECTIONS.into()] }
+    }
+
+    /// Checks whether the objects' functions get sections of their own.
+    pub fn has_sections(&self) -> bool {
+        self.flags.iter().any(|flag| flag == FUNCTION_SECTIONS)
+    }
+
+    /// Rejects paths and flags as [`ObjectFlags::check`] does.
+    pub(crate) fn check(&self) -> Result<()> {
+        let of = |path: &String| ObjectFlags {
+            path: path.clone(),
+            add: self.flags.clone(),
+            leave_out: Vec::new(),
+            reason: None,
+        };
+        self.objects.iter().try_for_each(|path| of(path).check())
+    }
+}
+
 /// Parses `net/ipv4/tcp.o=-O3`.
 impl FromStr for ObjectFlags {
     type Err = Error;
@@ -100,7 +133,7 @@ const COMPILED: &str = "%.o %.s %.i %.ll %.lst %.symtypes";
 /// reference that expands to itself where nothing is compiled, and to the flags where something is.
 /// Upstream's own flags of single objects stay as they are, and make recompiles only the objects
 /// whose flags change.
-pub(crate) fn make_flags(flags: &[String], objects: &[ObjectFlags]) -> Vec<String> {
+pub(crate) fn make_flags(flags: &[String], objects: &[ObjectFlags], groups: &[ObjectGroup]) -> Vec<String> {
     let without = |flag: &String| {
         let of = objects.iter().filter(|o| o.leave_out.contains(flag)).map(ObjectFlags::pattern);
         let mut of: Vec<String> = of.collect();
@@ -126,15 +159,17 @@ pub(crate) fn make_flags(flags: &[String], objects: &[ObjectFlags]) -> Vec<Strin
         objects.iter().filter(|o| o.add.is_empty()).map(ObjectFlags::pattern).collect();
     plain.sort();
     plain.dedup();
-    for object in objects.iter().filter(|o| !o.add.is_empty()) {
-        let meant = format!("$(filter {},{OBJECT})", object.pattern());
+    let of_groups = groups.iter().map(|group| (group.objects.join(" "), &group.flags));
+    let of_objects = objects.iter().map(|object| (object.pattern(), &object.add));
+    for (patterns, add) in of_groups.chain(of_objects).filter(|(_, add)| !add.is_empty()) {
+        let meant = format!("$(filter {patterns},{OBJECT})");
         let meant = match plain.is_empty() {
             true => meant,
             false => format!("$(filter-out {},{meant})", plain.join(" ")),
         };
         // Flags may contain commas, so they are the last argument of `if`, where make does not
         // split.
-        words.push(format!("$(if $(if {meant},,no),,{})", object.add.join(" ")));
+        words.push(format!("$(if $(if {meant},,no),,{})", add.join(" ")));
     }
     let mut always = fixed.to_vec();
     let mut args = Vec::new();
@@ -176,8 +211,8 @@ mod tests {
     #[test]
     fn without_objects_the_flags_stand_as_they_are() {
         let flags = ["-fprofile-use".to_string(), "-g".to_string()];
-        assert_eq!(make_flags(&flags, &[]), ["KCFLAGS=-fprofile-use -g"]);
-        assert_eq!(make_flags(&[], &[]), [""; 0]);
+        assert_eq!(make_flags(&flags, &[], &[]), ["KCFLAGS=-fprofile-use -g"]);
+        assert_eq!(make_flags(&[], &[], &[]), [""; 0]);
     }
 
     /// Real make evaluates the flags, passed down as in Kbuild: each level adds to them and enters
@@ -206,11 +241,21 @@ mod tests {
             rule("kernel/fork.o", &[], &["-fprofile-use", "-Wx,y"]),
             rule("kernel/", &["-k"], &[]),
         ];
+        let own = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        let group = ObjectGroup {
+            objects: own(&["net/core.o", "kernel/tcp.o", "kernel/fork.o"]),
+            flags: own(&["-hot", "-x,y"]),
+        };
         let mut make = Command::new("make");
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);
         }
-        let out = make.current_dir(dir.path()).arg("-s").args(make_flags(&flags, &objects)).output().unwrap();
+        let out = make
+            .current_dir(dir.path())
+            .arg("-s")
+            .args(make_flags(&flags, &objects, &[group]))
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
         let lines: Vec<String> =
             said.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -220,8 +265,8 @@ mod tests {
                 "net/ipv4/tcp.o: -O2 -g -fprofile-use -Wx,y -last -a,b -c -net",
                 "net/ipv4/fork.o: -O2 -g -fprofile-use -Wx,y -last -net",
                 "net/ipv4/frozen.o: -O2 -g",
-                "net/core.o: -O2 -g -fprofile-use -Wx,y -last -net",
-                "kernel/tcp.o: -O2 -g -fprofile-use -Wx,y -last -k",
+                "net/core.o: -O2 -g -fprofile-use -Wx,y -last -hot -x,y -net",
+                "kernel/tcp.o: -O2 -g -fprofile-use -Wx,y -last -hot -x,y -k",
                 "kernel/fork.o: -O2 -g -last",
             ],
             "{out:?}"

@@ -1,5 +1,6 @@
 //! Offsets of the members of `task_struct` that identify a thread, computed by the compiler.
 
+use crate::make::object_cache::PROGRAM;
 use crate::{Arch, Error, Result};
 use kerntune_work::{IoContext, Job};
 use serde::{Deserialize, Serialize};
@@ -96,7 +97,7 @@ pub(crate) fn redirect(command_file: &str, source: &Path, output: &Path) -> Opti
     let command = command.replace("$(pound)", "#").replace("$$", "$");
     let mut words: Vec<&str> = command.split(' ').filter(|w| !w.is_empty()).collect();
     // The dependency file belongs to Kbuild; a new one would make the next make rebuild.
-    words.retain(|w| !w.starts_with("-Wp,-MMD,") && !w.starts_with("-Wp,-MD,"));
+    words.retain(|w| !w.starts_with("-Wp,-MMD,") && !w.starts_with("-Wp,-MD,") && *w != PROGRAM);
     let out = words.iter().position(|w| *w == "-o")? + 1;
     let last = words.len().checked_sub(1).filter(|last| *last > out && words[*last].ends_with(".c"))?;
     let (source, output) = (source.to_str()?, output.to_str()?);

@@ -7,6 +7,7 @@
 //! come before as behind them.
 
 use super::ExecutedFunction;
+use crate::share::share_in_front;
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -30,21 +31,18 @@ impl HotCodeEvidence {
     pub(super) fn of(symbols: &Symbols, ran: &[ExecutedFunction]) -> Self {
         let addresses = text(symbols);
         let names: HashSet<&str> = ran.iter().map(|f| f.name.as_str()).collect();
-        let mut never: Vec<u64> = addresses
+        let never: Vec<u64> = addresses
             .iter()
             .filter(|(name, _)| !names.contains(*name))
             .map(|(_, address)| *address)
             .collect();
-        never.sort_unstable();
         let hot: HashSet<&str> = ran.iter().filter(|f| f.hot).map(|f| f.name.as_str()).collect();
         let hot: Vec<u64> = hot.iter().filter_map(|name| addresses.get(name).copied()).collect();
-        let behind = |address: &u64| (never.len() - never.partition_point(|other| other < address)) as f64;
-        let pairs = (hot.len() * never.len()) as f64;
         Self {
             text_bytes: symbols.text_bytes(),
             functions: addresses.len() as u64,
             hot: hot.len() as u64,
-            hot_in_front: if pairs > 0.0 { hot.iter().map(behind).sum::<f64>() / pairs } else { 0.0 },
+            hot_in_front: share_in_front(&hot, never),
         }
     }
 }

@@ -168,6 +168,9 @@ impl Exclusions {
                 reason: Some(entry.reason.clone()),
             };
             request.object_flags.retain(|flags| flags.add.is_empty() || !plain.applies_to(&flags.path));
+            for group in request.object_groups.iter_mut().filter(|group| !group.has_sections()) {
+                group.objects.retain(|object| !plain.applies_to(object));
+            }
             if !flags.is_empty() || request.object_flags.iter().any(|flags| flags.applies_to(&plain.path)) {
                 request.object_flags.push(plain);
             }
@@ -198,17 +201,20 @@ impl Exclusions {
     /// exclusions stay in force, and nothing is patched.
     ///
     /// With `values` the variable also asks for value counters, and excludes what cannot have them.
-    pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
+    /// With `only` no other object is instrumented.
+    pub(super) fn make_var(&self, version: &str, values: bool, only: Option<&[String]>) -> (String, String) {
         let here = self.for_version(version).filter(|entry| !entry.tuned_only && (values || !entry.values));
         let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
         let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
-        let value = if patterns.is_empty() {
-            flags
-        } else {
-            format!("$(if $(filter {},$(obj)/$(target-stem).o),,{flags})", patterns.join(" "))
-        };
+        let mut value = flags;
+        if !patterns.is_empty() {
+            value = format!("$(if $(filter {},$(obj)/$(target-stem).o),,{value})", patterns.join(" "));
+        }
+        if let Some(only) = only {
+            value = format!("$(if $(filter {},$(obj)/$(target-stem).o),{value})", only.join(" "));
+        }
         ("CFLAGS_GCOV".into(), value)
     }
 }
@@ -216,6 +222,8 @@ impl Exclusions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kerntune_kernel::ObjectGroup;
+    use std::path::Path;
     use std::process::Command;
 
     #[test]
@@ -253,8 +261,8 @@ mod tests {
     fn what_bears_only_arcs_is_left_out_where_values_are_counted() {
         let list = Exclusions::maintained().unwrap();
         let head = "arch/x86/kernel/head64.o";
-        let (_, arcs) = list.make_var("6.12.117", false);
-        let (_, values) = list.make_var("6.12.117", true);
+        let (_, arcs) = list.make_var("6.12.117", false, None);
+        let (_, values) = list.make_var("6.12.117", true, None);
         assert!(!arcs.contains(head) && !arcs.contains("-fprofile-values"), "{arcs}");
         assert!(
             values.contains(head) && values.contains(&format!(",,{VALUE_FLAGS} {GCOV_FLAGS})")),
@@ -271,7 +279,7 @@ mod tests {
         list.push(entry.clone()).unwrap();
         list.push(entry).unwrap();
         assert_eq!((list.entries().len(), Exclusions::parse(&list.text()).unwrap()), (2, list.clone()));
-        assert!(!list.make_var("6.12", true).1.contains("b/c.o"), "it bears counters");
+        assert!(!list.make_var("6.12", true, None).1.contains("b/c.o"), "it bears counters");
     }
 
     #[test]
@@ -283,7 +291,14 @@ mod tests {
         tuned.object_flags = ["fs/namei.o=-mabi=ms", "net/=-O3"].map(|flag| flag.parse().unwrap()).to_vec();
         let mut list = Exclusions::default();
         list.add("fs/namei.o", "does not boot").unwrap();
+        let group = |objects: &[&str], flag: &str| ObjectGroup {
+            objects: objects.iter().map(ToString::to_string).collect(),
+            flags: vec![flag.into()],
+        };
+        let sections = ObjectGroup::with_sections(vec!["fs/namei.o".into()]);
+        tuned.object_groups = vec![group(&["fs/namei.o", "fs/open.o"], "-fx"), sections.clone()];
         list.leave_out(&mut tuned, &base, "6.12.117");
+        assert_eq!(tuned.object_groups, [group(&["fs/open.o"], "-fx"), sections]);
         let paths: Vec<&str> = tuned.object_flags.iter().map(|flags| flags.path.as_str()).collect();
         assert_eq!(paths, ["net/", "fs/namei.o"]);
         assert_eq!(tuned.object_flags[1].leave_out, ["-fprofile-use"]);
@@ -315,20 +330,23 @@ mod tests {
         std::fs::write(dir.path().join("Sub"), sub).unwrap();
         let mut list = Exclusions::maintained().unwrap();
         list.add("kernel/fork.o", "for the test").unwrap();
-        let (name, value) = list.make_var("6.12.117", false);
+        let only = ["kernel/mmu/a.o", "kernel/fork.o"].map(String::from);
+        let instrumented = |only: Option<&[String]>| instrumented_by_make(dir.path(), &list, only);
+        assert_eq!(instrumented(None), ["kernel/mmu/a.o", "kernel/spork.o"]);
+        assert_eq!(instrumented(Some(&only)), ["kernel/mmu/a.o"]);
+    }
+
+    fn instrumented_by_make(dir: &Path, list: &Exclusions, only: Option<&[String]>) -> Vec<String> {
+        let (name, value) = list.make_var("6.12.117", false, only);
         let mut make = Command::new("make");
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);
         }
-        let out = make.current_dir(dir.path()).args(["-s", &format!("{name}={value}")]).output().unwrap();
+        let out = make.current_dir(dir).args(["-s", &format!("{name}={value}")]).output().unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
-        let instrumented: Vec<&str> = said
-            .lines()
-            .filter_map(|line| line.split_once(':'))
-            .filter(|(object, flags)| *flags == GCOV_FLAGS.replace("$@", object))
-            .map(|(object, _)| object)
-            .collect();
-        assert_eq!(instrumented, ["kernel/mmu/a.o", "kernel/spork.o"], "{said}");
         assert_eq!(said.lines().count(), 8, "{said}");
+        let objects = said.lines().filter_map(|line| line.split_once(':'));
+        let instrumented = objects.filter(|(object, flags)| *flags == GCOV_FLAGS.replace("$@", object));
+        instrumented.map(|(object, _)| object.to_owned()).collect()
     }
 }

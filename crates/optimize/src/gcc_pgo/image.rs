@@ -1,13 +1,13 @@
-//! Evidence of the profile in the linked kernel: code that never ran is placed apart from code that
-//! did.
+//! Evidence of the profile in the linked kernel: code that ran stands together.
 //!
-//! With a profile GCC puts every function that never ran into `.text.unlikely`, and the parts of
-//! others that never ran there as `NAME.cold`; the kernel's linker script keeps that section in one
-//! piece behind the rest. So functions without counts must be placed among the cold parts. Without
-//! a profile nearly all of them are elsewhere.
+//! With a profile GCC puts functions that ran often into `.text.hot`, which the kernel's linker
+//! script keeps in one piece before the rest. Without one they stand where their source files are
+//! linked, so that as many of those that never ran come before as behind them. If a kernel is
+//! compiled for size where the training did not run, functions without counts and parts of others
+//! (`NAME.cold`) are in `.text.unlikely`, in one piece behind the rest.
 
 use super::ObjectCounts;
-use crate::share::share;
+use crate::share::{share, share_in_front};
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl ColdPlacement {
 }
 
 /// Placement of cold code in one kernel's image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ColdCodeEvidence {
     /// `NAME.cold` parts of functions.
     pub cold_parts: u64,
@@ -39,6 +39,10 @@ pub struct ColdCodeEvidence {
     pub never_ran: ColdPlacement,
     /// Functions that ran in the training.
     pub ran: ColdPlacement,
+    /// Share of the pairs of a function that ran and one that never did in which the former comes
+    /// first, 0 to 1; about 0.5 if the profile is not used. 0 without such pairs.
+    #[serde(default)]
+    pub ran_in_front: f64,
 }
 
 impl ColdCodeEvidence {
@@ -53,17 +57,23 @@ impl ColdCodeEvidence {
             text_bytes: symbols.text_bytes(),
             ..ColdCodeEvidence::default()
         };
-        let Some((from, to)) = region(&cold) else { return evidence };
+        let cold = region(&cold);
         // Init code follows in sections of its own, which no profile moves.
         let end_of_text = symbols.address_of("_etext").unwrap_or(u64::MAX);
         let addresses = unique(functions.iter().map(|f| (f.name.as_str(), f.address)));
         let all = counts.iter().flat_map(|o| &o.functions);
+        let (mut ran, mut never) = (Vec::new(), Vec::new());
         for (name, total) in unique(all.map(|f| (f.name.as_str(), f.total))) {
-            let Some(address) = addresses.get(name).filter(|a| **a < end_of_text) else { continue };
-            let placement = if total == 0 { &mut evidence.never_ran } else { &mut evidence.ran };
+            let Some(address) = addresses.get(name).copied().filter(|a| *a < end_of_text) else { continue };
+            let (placement, group) = match total {
+                0 => (&mut evidence.never_ran, &mut never),
+                _ => (&mut evidence.ran, &mut ran),
+            };
             placement.of += 1;
-            placement.among_cold += u64::from((from..=to).contains(address));
+            placement.among_cold += u64::from(cold.is_some_and(|(from, to)| (from..=to).contains(&address)));
+            group.push(address);
         }
+        evidence.ran_in_front = share_in_front(&ran, never);
         evidence
     }
 }
@@ -94,6 +104,7 @@ fn is_cold_part(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::gcno::GcnoFile;
+    use super::super::request::PARTIAL_TRAINING;
     use super::*;
     use kerntune_convert::gcda::{summarize, Gcda};
     use std::fmt::Write;
@@ -148,18 +159,24 @@ mod tests {
 
         let base = evidence(dir, &[], &counts);
         assert!(base.never_ran.of >= 40 && base.never_ran.share() < 0.1, "{base:?}");
+        assert!((0.3..0.7).contains(&base.ran_in_front), "{base:?}");
 
         // As a kernel exports it: GCC ignores the profile silently.
         profile.summary = None;
         fs::write(&gcda, profile.to_bytes()).unwrap();
         let ignored = evidence(dir, &["-fprofile-use"], &counts);
         assert_eq!((ignored.cold_parts, ignored.never_ran), (base.cold_parts, base.never_ran), "{ignored:?}");
+        let partial = ["-fprofile-use", PARTIAL_TRAINING];
+        assert_eq!(evidence(dir, &partial, &counts).ran_in_front, base.ran_in_front);
 
         profile.set_summary(1, summarize([&profile]).sum_max);
         fs::write(&gcda, profile.to_bytes()).unwrap();
         let tuned = evidence(dir, &["-fprofile-use"], &counts);
         assert!(tuned.cold_parts >= 40 && base.cold_parts < 10, "{tuned:?}");
         assert!(tuned.never_ran.share() > 0.9 && tuned.ran.share() < 0.1, "{tuned:?}");
+        // What did not run is where it is without a profile.
+        let tuned = evidence(dir, &partial, &counts);
+        assert!(tuned.never_ran.share() < 0.1 && tuned.ran_in_front > 0.9, "{tuned:?}");
     }
 
     #[test]

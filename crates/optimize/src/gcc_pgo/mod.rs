@@ -44,11 +44,11 @@ pub use prepare::{check_files, check_profile, prepare_as_exported, prepare_profi
 pub use profile::{GccPgoProfile, GccPgoSummary};
 pub use promoted_calls::{DirectSite, PromotedCallForm};
 pub use proof::{prove, GccPgoProof, LostFunction, ValueEvidence};
-pub use request::{instrumented_request, tuned_request, without_counters};
+pub use request::{instrumented_request, tuned_request, without_counters, UntrainedCode};
 pub use value_counts::{CounterKindSummary, IndirectSite, ValueSummary};
 pub use value_health::{ValueHealth, MAX_UNLISTED_SHARE};
 pub use values::ValuePatches;
-pub use verdict::{MIN_FEEDBACK_SHARE, MIN_MOVED_SHARE};
+pub use verdict::{MIN_FEEDBACK_SHARE, MIN_IN_FRONT, MIN_MOVED_SHARE};
 
 use crate::Requirement;
 

@@ -3,13 +3,14 @@
 
 use super::build_log::{DiagnosticLocation, GccLog};
 use super::promoted_calls::{DirectSite, TargetComparisons};
+use super::request::PARTIAL_TRAINING;
 use super::{ColdCodeEvidence, GccPgoProfile, ObjectCounts, ValueSummary, ValueTransforms};
 use crate::proof::{build_log, write_text_bytes};
 use crate::share::percent;
 use crate::Result;
 use kerntune_convert::gcda::Gcda;
 use kerntune_debuginfo::{Elf, MappedFile};
-use kerntune_kernel::{Kernel, Symbols};
+use kerntune_kernel::{Kernel, ObjectGroup, Symbols};
 use kerntune_work::IoContext;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
@@ -33,7 +34,7 @@ pub struct GccPgoProof {
     pub profile: String,
     /// Id of the profile that the kernel was built with.
     pub built_with: Option<String>,
-    /// `.gcda` files of the profile.
+    /// `.gcda` files of the profile that the kernel is to be compiled with.
     pub objects_with_profile: u64,
     /// `.gcda` files without the summary, which GCC ignores silently.
     pub objects_without_summary: u64,
@@ -52,6 +53,9 @@ pub struct GccPgoProof {
     pub functions_not_in_profile: u64,
     /// Functions matched though GCC found their source at another place than in the gcov build.
     pub functions_moved: u64,
+    /// True if functions without counts were compiled as in the base kernel, not for size.
+    #[serde(default)]
+    pub untrained_as_base: bool,
     /// Image of the base kernel.
     pub base: ColdCodeEvidence,
     /// Image of the tuned kernel.
@@ -103,8 +107,9 @@ pub struct SectionEvidence {
 /// There are three sources of evidence. Each file needs the program summary. GCC reports in the log
 /// what it refused, and the counts of exactly these functions are subtracted (if a function of a
 /// header was refused in some objects and the log does not tell which, those with the largest
-/// counts are assumed). In the image, a function that never ran must have moved to the cold code,
-/// which only a compiler that uses the profile does.
+/// counts are assumed). In the image, functions that ran must have moved before those that never
+/// did, which only a compiler that uses the profile does; those that never ran to the cold code if
+/// they are compiled for size.
 ///
 /// # Errors
 /// Files that cannot be read; a bad result is no error here but in the
@@ -137,6 +142,7 @@ pub fn prove(base: &Kernel, profile: &GccPgoProfile, tuned: &Kernel) -> Result<G
         functions_mismatched: matched.lost.into_iter().take(MAX_NAMED).collect(),
         functions_not_in_profile: log.not_in_profile,
         functions_moved: log.moved,
+        untrained_as_base: profiled(tuned).is_some(),
         base: ColdCodeEvidence::of(&base_symbols, &counts),
         tuned: ColdCodeEvidence::of(&tuned_symbols, &counts),
         sections: tuned.build_dir().map(|dir| SectionEvidence::of(&dir, &counts)).transpose()?,
@@ -144,14 +150,22 @@ pub fn prove(base: &Kernel, profile: &GccPgoProfile, tuned: &Kernel) -> Result<G
     })
 }
 
-/// Returns the counts of objects that were compiled with the profile; excluded objects cannot use
-/// theirs.
+/// Returns the group of objects that were compiled with the profile; `None` if all were.
+fn profiled(tuned: &Kernel) -> Option<&ObjectGroup> {
+    let groups = &tuned.manifest.object_groups;
+    groups.iter().find(|group| group.flags.iter().any(|flag| flag == PARTIAL_TRAINING))
+}
+
+/// Returns the counts of objects that were compiled with the profile; the others cannot use theirs.
 fn compiled_with(counts: Vec<ObjectCounts>, tuned: &Kernel) -> Vec<ObjectCounts> {
     let excluded = |object: &ObjectCounts| {
         let flags = tuned.manifest.object_flags.iter().filter(|flags| flags.applies_to(&object.object));
         flags.flat_map(|flags| &flags.leave_out).any(|flag| flag.starts_with("-fprofile-use"))
     };
-    counts.into_iter().filter(|object| !excluded(object)).collect()
+    match profiled(tuned) {
+        Some(group) => counts.into_iter().filter(|object| group.objects.contains(&object.object)).collect(),
+        None => counts.into_iter().filter(|object| !excluded(object)).collect(),
+    }
 }
 
 /// Counts that GCC used, and counts that it refused.
@@ -273,6 +287,12 @@ impl fmt::Display for GccPgoProof {
         let (base, tuned) = (&self.base, &self.tuned);
         write_text_bytes(f, base.text_bytes, tuned.text_bytes)?;
         writeln!(f, "  .cold parts {} → {}", base.cold_parts, tuned.cold_parts)?;
+        writeln!(
+            f,
+            "  in front    {} → {} of all pairs, what ran comes before what never did",
+            percent(base.ran_in_front),
+            percent(tuned.ran_in_front)
+        )?;
         writeln!(
             f,
             "  never ran   {} → {} of these functions are in the cold code",

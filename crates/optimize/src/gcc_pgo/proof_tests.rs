@@ -70,9 +70,10 @@ fn an_object_that_was_not_compiled_or_read_loses_all() {
     assert!((matched.share() - 0.3).abs() < 1e-9);
 }
 
-fn image(cold_parts: u64, text_bytes: u64, never_ran: u64, ran: u64) -> ColdCodeEvidence {
+fn image(cold_parts: u64, text_bytes: u64, never_ran: u64, ran_in_front: f64) -> ColdCodeEvidence {
     let placement = |among_cold| ColdPlacement { among_cold, of: 1000 };
-    ColdCodeEvidence { cold_parts, text_bytes, never_ran: placement(never_ran), ran: placement(ran) }
+    let (never_ran, ran) = (placement(never_ran), placement(3));
+    ColdCodeEvidence { cold_parts, text_bytes, never_ran, ran, ran_in_front }
 }
 
 fn good() -> GccPgoProof {
@@ -94,8 +95,9 @@ fn good() -> GccPgoProof {
         share_of_counts_matched: 0.999,
         functions_not_in_profile: 12,
         functions_moved: 0,
-        base: image(1089, 10_500_000, 30, 2),
-        tuned: image(1668, 7_800_000, 970, 5),
+        untrained_as_base: false,
+        base: image(1089, 10_500_000, 30, 0.5),
+        tuned: image(1668, 7_800_000, 970, 0.95),
         sections: Some(SectionEvidence { objects: 998, with_hot: 200, with_unlikely: 900 }),
         values: None,
     }
@@ -105,6 +107,8 @@ fn good() -> GccPgoProof {
 fn a_good_proof_is_accepted_told_and_read_back() {
     let proof = good();
     proof.verdict().unwrap();
+    let as_base = image(1668, 10_600_000, 30, 0.95);
+    GccPgoProof { untrained_as_base: true, tuned: as_base, ..good() }.verdict().unwrap();
     let text = proof.to_string();
     for part in ["998 of 1000", "99.9 % matched", "-25.7 %", "1089 → 1668", "3.0 % → 97.0 %", "lost: send"]
     {
@@ -118,7 +122,7 @@ fn a_good_proof_is_accepted_told_and_read_back() {
 fn the_silent_trap_is_refused_by_the_image_alone() {
     let proof = GccPgoProof { tuned: good().base, ..good() };
     let refused = proof.verdict().unwrap_err();
-    assert_eq!(refused.reasons.len(), 2, "{refused}");
+    assert_eq!(refused.reasons.len(), 3, "{refused}");
     let text = refused.to_string();
     assert!(
         text.contains("its code is that of the baseline") && text.contains("30 are in the cold code"),
@@ -139,8 +143,12 @@ fn each_failure_has_its_reason() {
         "{text}"
     );
     // Other flags changed the code, but the profile did not.
-    let text = refusal(GccPgoProof { tuned: image(1100, 10_600_000, 40, 2), ..good() });
+    let other = || GccPgoProof { tuned: image(1100, 10_600_000, 40, 0.52), ..good() };
+    let text = refusal(other());
     assert!(text.contains("4 %; 70 % are needed, the baseline has 3 %"), "{text}");
+    assert!(text.contains("in 52 % (65 % are needed, the baseline has 50 %)"), "{text}");
+    let text = refusal(GccPgoProof { untrained_as_base: true, ..other() });
+    assert!(text.contains("65 % are needed") && !text.contains("70 % are needed"), "{text}");
 }
 
 fn values(direct: usize, promotable_sites: u64) -> ValueEvidence {

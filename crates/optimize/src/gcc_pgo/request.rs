@@ -2,9 +2,9 @@
 
 use super::{check_compiler, Exclusions, GccPgoProfile, ValuePatches, INSTRUMENTED, NAME};
 use crate::Result;
-use kerntune_kernel::{fragment, BuildRequest, Kernel};
+use kerntune_kernel::{fragment, BuildRequest, Kernel, ObjectGroup};
 
-/// Flags of the tuned kernel, for every object of the kernel proper.
+/// Flags of the tuned kernel, for objects with counts.
 ///
 /// `-fprofile-use` stays with all that GCC enables by it: unrolling, peeling, tail duplication and
 /// cloning act only on hot code, and without value counters the value transformations (`-fvpt`)
@@ -21,14 +21,39 @@ const USE_FLAGS: &[&str] = &[
     "-Wno-error=coverage-mismatch",
 ];
 
+/// Flag for code that the training did not run: functions without counts are compiled as if there
+/// were no profile. Without it they are compiled for size.
+pub(super) const PARTIAL_TRAINING: &str = "-fprofile-partial-training";
+
+/// How code that the training did not run is compiled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UntrainedCode {
+    /// As in the base kernel.
+    #[default]
+    AsBase,
+    /// For size, and apart from the rest. The kernel is smaller, and other work is slower.
+    Size,
+}
+
+impl UntrainedCode {
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AsBase => "base",
+            Self::Size => "size",
+        }
+    }
+}
+
 /// Flag that makes GCC report the used values as well, for `prove`.
 const SAY_VALUES: &str = "-fopt-info-optimized-ipa";
 
 /// Returns the request for the gcov kernel: `base` with arc counters, and with value counters if
-/// `values` is given, in every object that can have them.
+/// `values` is given, in every object that can have them, or of those in the objects of `only`.
 ///
-/// `kernel` is the kernel built from `base`; its version selects the `exclusions`. The objects are
-/// kept: their `.gcno` files identify the build that counters come from.
+/// `kernel` is the kernel built from `base`; its version selects the `exclusions`, and its objects
+/// are taken where nothing is counted. The objects are kept: their `.gcno` files identify the build
+/// that counters come from.
 ///
 /// # Errors
 /// Errors of [`check_compiler`]; patches that cannot be read.
@@ -37,6 +62,7 @@ pub fn instrumented_request(
     kernel: &Kernel,
     exclusions: &Exclusions,
     values: Option<&ValuePatches>,
+    only: Option<&[String]>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
@@ -46,13 +72,14 @@ pub fn instrumented_request(
         values.add_to(&mut request)?;
     }
     request.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
-    request.make_vars.push(exclusions.make_var(&kernel.manifest.version, values.is_some()));
+    request.make_vars.push(exclusions.make_var(&kernel.manifest.version, values.is_some(), only));
     request.profile_dir = None;
     request.profile_id = None;
     request.label = format!("{}-gcov", base.label);
     request.recipe = Some(INSTRUMENTED.into());
     request.base_id = Some(kernel.manifest.id.clone());
     request.keep_objects = true;
+    request.begin_with = only.map(|_| kernel.dir.clone());
     Ok(request)
 }
 
@@ -65,7 +92,9 @@ pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
     instrumented
 }
 
-/// Returns the request for the tuned kernel: `base` compiled with the profile.
+/// Returns the request for the tuned kernel: `base` compiled with the profile. With
+/// [`UntrainedCode::AsBase`] these are the objects with counts, and all others are the base
+/// kernel's.
 ///
 /// `kernel` is the kernel built from `base`, `values` the patches of the gcov kernel. The label is
 /// that of `base` with `-gcc-pgo`; set another one to list it under the workload's name.
@@ -77,14 +106,24 @@ pub fn tuned_request(
     kernel: &Kernel,
     profile: &GccPgoProfile,
     values: Option<&ValuePatches>,
+    untrained: UntrainedCode,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
     if let Some(values) = values {
         values.add_to(&mut request)?;
-        add_lines(&mut request.kcflags, [SAY_VALUES.to_string()]);
     }
-    add_lines(&mut request.kcflags, USE_FLAGS.iter().map(|f| f.to_string()));
+    let flags = values.map(|_| SAY_VALUES).into_iter().chain(USE_FLAGS.iter().copied());
+    match untrained {
+        UntrainedCode::Size => add_lines(&mut request.kcflags, flags.map(str::to_owned)),
+        UntrainedCode::AsBase => {
+            let flags = flags.chain([PARTIAL_TRAINING]).map(str::to_owned).collect();
+            let counted = profile.counts()?.into_iter().filter(|object| object.total() > 0);
+            let objects = counted.map(|object| object.object).collect();
+            request.object_groups.push(ObjectGroup { objects, flags });
+            request.begin_with = Some(kernel.dir.clone());
+        }
+    }
     request.profile_dir = Some(profile.tree());
     request.profile_id = Some(profile.id.clone());
     request.label = format!("{}-{NAME}", base.label);

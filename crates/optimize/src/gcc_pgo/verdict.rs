@@ -12,6 +12,10 @@ pub const MIN_FEEDBACK_SHARE: f64 = 0.9;
 /// parts of `.text` of their own (`noinstr`, `sched`, `kprobes`), which no profile moves.
 pub const MIN_MOVED_SHARE: f64 = 0.7;
 
+/// Least share of the pairs of a function that ran and one that never did in which the former must
+/// come first. Some are in parts of `.text` of their own, and what ran seldom is not moved.
+pub const MIN_IN_FRONT: f64 = 0.65;
+
 /// Fewest functions whose placement is evidence.
 const MIN_FUNCTIONS: u64 = 20;
 
@@ -21,14 +25,17 @@ impl RecipeProof for GccPgoProof {
     /// # Errors
     /// [`ProofRefusal`] with every reason: built with another profile, files without the program
     /// summary, fewer counts matched than [`MIN_FEEDBACK_SHARE`], or an image without a trace of
-    /// the profile: no more `.cold` parts than the base kernel and the same amount of code, or
-    /// fewer functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was used.
+    /// the profile: no more `.cold` parts than the base kernel and the same amount of code, what ran
+    /// less in front than [`MIN_IN_FRONT`], or, in a kernel that is compiled for size where nothing
+    /// ran, fewer functions moved than [`MIN_MOVED_SHARE`]; value counters of which nothing was
+    /// used.
     fn verdict(&self) -> Result<(), ProofRefusal> {
         let reasons: Vec<String> = [
             wrong_profile(self.built_with.as_deref(), &self.profile),
             self.no_summary(),
             self.few_matched(),
             self.no_trace(),
+            self.not_in_front(),
             self.not_moved(),
             self.values_unused(),
         ]
@@ -74,7 +81,25 @@ impl GccPgoProof {
         })
     }
 
+    fn not_in_front(&self) -> Option<String> {
+        let (base, tuned) = (&self.base, &self.tuned);
+        let few = tuned.ran.of < MIN_FUNCTIONS || tuned.never_ran.of < MIN_FUNCTIONS;
+        (!few && tuned.ran_in_front < MIN_IN_FRONT).then(|| {
+            format!(
+                "of all pairs of a function that ran in the training and one that never did, the former comes first in \
+                 {:.0} % ({:.0} % are needed, the baseline has {:.0} %), so GCC did not know which ones ran: it ignored \
+                 the counts. Prepare the profile again and rebuild",
+                tuned.ran_in_front * 100.0,
+                MIN_IN_FRONT * 100.0,
+                base.ran_in_front * 100.0
+            )
+        })
+    }
+
     fn not_moved(&self) -> Option<String> {
+        if self.untrained_as_base {
+            return None;
+        }
         let moved = self.tuned.never_ran;
         (moved.of >= MIN_FUNCTIONS && moved.share() < MIN_MOVED_SHARE || moved.of < MIN_FUNCTIONS && self.base.never_ran.of >= MIN_FUNCTIONS)
             .then(|| {

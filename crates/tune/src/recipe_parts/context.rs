@@ -56,6 +56,8 @@ pub struct TrainingRecording {
 pub struct PreparedBuild<'a> {
     /// Directory of the profile that training gave.
     pub profile: PathBuf,
+    /// Objects of the base kernel that the training runs, if they are known.
+    pub executed: Option<Vec<String>>,
     pub final_step: FinalStep,
     /// Proves that a kernel carries the profile.
     pub prove: ProveKernel<'a>,
@@ -268,6 +270,6 @@ impl<'a> PreparedBuild<'a> {
     ) -> Self {
         // Relinking does not change functions, and these were proved before.
         let prove_ordered = Box::new(|_: &Kernel, order| Ok(Box::new(order) as BoxedProof));
-        Self { profile, final_step, prove: Box::new(prove), prove_ordered }
+        Self { profile, executed: None, final_step, prove: Box::new(prove), prove_ordered }
     }
 }

@@ -128,6 +128,7 @@ impl StepInput for BuildRequest {
             compiler,
             kcflags,
             object_flags,
+            object_groups,
             make_vars,
             movable,
             // Named by its id, and checked when it is copied.
@@ -141,6 +142,7 @@ impl StepInput for BuildRequest {
             // Affect the time of the build only.
             jobs: _,
             pool: _,
+            begin_with: _,
         } = self;
         let mut key = key
             .field("request", format!("{arch} {movable} {keep_objects} {modules}"))
@@ -149,6 +151,7 @@ impl StepInput for BuildRequest {
             .field("extra", extra.join("\n"))
             .field("kcflags", kcflags.join("\n"))
             .value("object flags", object_flags)?
+            .value("object groups", object_groups)?
             .value("make", make_vars)?
             .field("profile", profile_id.as_deref().unwrap_or_default())
             .field("label", label)

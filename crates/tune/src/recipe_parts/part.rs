@@ -28,6 +28,8 @@ pub struct PartFacts {
     pub compiles: bool,
     /// True if the recipe can profile values besides arcs (`--values`).
     pub counts_values: bool,
+    /// True if the recipe can compile code that the training did not run in several ways (`--cold`).
+    pub tells_untrained: bool,
     /// True if the result depends on the front-end model.
     pub uses_model: bool,
     /// Kind of profile that can replace the recipe's own training.
@@ -51,6 +53,7 @@ impl PartFacts {
         is_upstream: false,
         compiles: true,
         counts_values: false,
+        tells_untrained: false,
         uses_model: false,
         trained_by: TrainingKind::Recording,
         requirements: &[],

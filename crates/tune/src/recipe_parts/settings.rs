@@ -4,7 +4,7 @@ use crate::runs::model::Model;
 use crate::{Error, Result};
 use kerntune_guest::Workload;
 use kerntune_kernel::ObjectFlags;
-use kerntune_optimize::gcc_pgo::{Exclusions, WeightedRun};
+use kerntune_optimize::gcc_pgo::{Exclusions, UntrainedCode, WeightedRun};
 use kerntune_work::Key;
 use std::path::PathBuf;
 
@@ -45,12 +45,13 @@ impl<'a> TuningSettings<'a> {
     pub(crate) fn add_to_key(&self, key: Key) -> Result<Key> {
         // Every field is named here, so that a new one is not forgotten.
         let Self { options, model, exclusions, object_flags, supplied, also_trained_on } = self;
-        let RecipeOptions { values } = options;
+        let RecipeOptions { values, untrained } = options;
         let mut key = key
             .field("model", &model.text)
             .value("object flags", object_flags)?
             .value("exclusions", exclusions.entries())?
-            .field("values", values.to_string());
+            .field("values", values.to_string())
+            .field("untrained", untrained.name());
         if let Some(supplied) = supplied {
             match supplied {
                 SuppliedProfile::Counters(runs) => {
@@ -98,4 +99,6 @@ impl SuppliedProfile {
 pub struct RecipeOptions {
     /// `gcc-pgo`: profile values besides arcs, if there are patches for this kernel.
     pub values: bool,
+    /// `gcc-pgo`: how code that the training did not run is compiled.
+    pub untrained: UntrainedCode,
 }

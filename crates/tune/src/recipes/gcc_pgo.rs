@@ -5,14 +5,16 @@ use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
 use crate::recipe_parts::instrumented::{counting_nothing, value_patches, with_counters};
 use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
 use crate::recipe_parts::settings::SuppliedProfile;
-use crate::recipe_parts::steps::{reported, train_kernel, PROFILE};
+use crate::recipe_parts::steps::{reported, train_kernel, PROFILE, RECORD_TRAINING};
 use crate::{Result, Session};
-use kerntune_kernel::{Compiler, Kernel};
+use kerntune_kernel::{BuildRequest, Compiler, Kernel};
+use kerntune_optimize::executed_objects;
 use kerntune_optimize::gcc_pgo::{
     check_compiler, prepare_as_exported, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile,
-    ValuePatches, WeightedRun, NAME, REQUIREMENTS,
+    UntrainedCode, ValuePatches, WeightedRun, NAME, REQUIREMENTS,
 };
 use kerntune_optimize::quality::GateFinding;
+use kerntune_profile::Profile;
 
 /// GCC PGO: arc counters of a gcov kernel, compiled in with GCC's `-fprofile-use`.
 pub const ENTRY: GccPgo = GccPgo {
@@ -21,16 +23,18 @@ pub const ENTRY: GccPgo = GccPgo {
         about: "trains a gcov kernel on the workload and rebuilds with the counters of its branches (GCC)",
         place: 10,
         counts_values: true,
+        tells_untrained: true,
         trained_by: TrainingKind::Counters,
         requirements: REQUIREMENTS,
-        steps: STEPS,
+        steps: &[RECORD_TRAINING, INSTRUMENTED_KERNEL, TRAINING, PROFILE],
         elsewhere: Ok(STEPS),
         ..PartFacts::DEFAULT
     },
     as_exported: false,
 };
 
-const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
+/// Steps without a recording of the base kernel, which says what to count.
+pub const STEPS: &[StepName] = &[INSTRUMENTED_KERNEL, TRAINING, PROFILE];
 const INSTRUMENTED_KERNEL: StepName =
     StepName::new("instrumented-kernel", "build the instrumented kernel").compiling();
 const TRAINING: StepName =
@@ -58,6 +62,10 @@ impl RecipePart for GccPgo {
         Some(GateFinding::refused("recipe", found, fix))
     }
 
+    fn base_request(&self, _: &Session, request: &BuildRequest) -> Result<BuildRequest> {
+        Ok(BuildRequest { keep_objects: !self.as_exported, ..request.clone() })
+    }
+
     fn prepare<'a>(
         &self,
         context: &RecipeContext<'a>,
@@ -65,7 +73,8 @@ impl RecipePart for GccPgo {
     ) -> Result<PreparedBuild<'a>> {
         let RecipeContext { engine, base, request, settings, .. } = *context;
         let values = value_patches(context.session(), base, settings.options.values)?;
-        let instrumented = build_instrumented(context, values.as_ref())?;
+        let executed = self.executed_objects(context)?;
+        let instrumented = build_instrumented(context, values.as_ref(), executed.as_deref())?;
         let counters = match settings.supplied {
             Some(SuppliedProfile::Counters(runs)) => repeated(runs),
             Some(supplied) => return Err(supplied.not_of(context.recipe)),
@@ -73,16 +82,36 @@ impl RecipePart for GccPgo {
         };
         let inputs = (&instrumented, &counters[..], self.as_exported);
         let profile = engine.run(PROFILE, inputs, convert_counters)?;
-        let request = tuned_request(request, base, &profile, values.as_ref())?;
-        Ok(PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
+        let untrained = if self.as_exported { UntrainedCode::Size } else { settings.options.untrained };
+        let request = tuned_request(request, base, &profile, values.as_ref(), untrained)?;
+        let prepared = PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
             Ok(Box::new(prove(base, &profile, tuned)?))
-        }))
+        });
+        Ok(PreparedBuild { executed, ..prepared })
     }
 }
 
-fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
+impl GccPgo {
+    /// Returns the objects that run in a recording of the base kernel; `None` if all are to be
+    /// counted.
+    fn executed_objects(&self, context: &RecipeContext) -> Result<Option<Vec<String>>> {
+        let RecipeContext { base, request, settings, .. } = *context;
+        let all = self.as_exported || settings.options.untrained == UntrainedCode::Size;
+        if all || settings.supplied.is_some() || request.modules || !base.manifest.arch.can_be_recorded() {
+            return Ok(None);
+        }
+        let recording = context.record_base()?;
+        Ok(executed_objects(&Profile::load(&recording.path)?, base)?)
+    }
+}
+
+fn build_instrumented(
+    context: &RecipeContext,
+    values: Option<&ValuePatches>,
+    only: Option<&[String]>,
+) -> Result<Kernel> {
     let base = context.base;
-    let request = |exclusions: &Exclusions| with_counters(context.request, base, exclusions, values);
+    let request = |exclusions: &Exclusions| with_counters(context.request, base, exclusions, values, only);
     let plain = counting_nothing(context.request, base, values)?;
     context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, &plain, false)
 }

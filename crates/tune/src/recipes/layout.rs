@@ -7,7 +7,7 @@ use crate::recipe_parts::part::{PartFacts, RecipePart};
 use crate::recipe_parts::steps::{reported, RECORD_TRAINING, TRAINING_KERNEL};
 use crate::runs::record::{CaptureOptions, RecordedProfile};
 use crate::{Result, Session};
-use kerntune_kernel::{relink, BuildRequest, Kernel};
+use kerntune_kernel::{relink, BuildRequest, Kernel, ObjectGroup};
 use kerntune_layout::CacheConfig;
 use kerntune_optimize::layout::{
     prepare_coloring, prepare_order, prepare_order_like, prove, PreparedOrder, DEFAULT_ALGORITHM, NAME,
@@ -72,9 +72,15 @@ impl RecipePart for Layout {
             Some(PreparedBuild { final_step: FinalStep::Compile(whole), .. }) => (&**whole, None),
             _ => (request, context.supplied_recording()?),
         };
+        // What does not run keeps its place, and needs no section.
+        let sections = before.as_ref().and_then(|before| before.executed.clone());
+        let sections = sections.map(ObjectGroup::with_sections);
         let movable = |request: &BuildRequest| {
-            let label = format!("{}-movable", request.label);
-            BuildRequest { movable: true, label, ..request.clone() }
+            let mut movable = BuildRequest { movable: true, ..request.clone() };
+            movable.label.push_str("-movable");
+            movable.object_groups.extend(sections.clone());
+            movable.begin_with.clone_from(&whole.begin_with);
+            movable
         };
         let movable = context.build_with_profile(MOVABLE_KERNEL, &movable(whole), &movable(request))?;
         let recorded = movable.manifest.arch.can_be_recorded();

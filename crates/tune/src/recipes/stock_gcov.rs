@@ -12,7 +12,9 @@ pub const ENTRY: GccPgo = GccPgo {
         about: "to compare with: GCC with the counters as gcov exports them, without a summary",
         place: 100,
         is_upstream: true,
+        steps: gcc_pgo::STEPS,
         counts_values: false,
+        tells_untrained: false,
         ..gcc_pgo::ENTRY.facts
     },
     as_exported: true,

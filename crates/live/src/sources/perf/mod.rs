@@ -370,6 +370,7 @@ impl Source for PerfSource {
         // The buffers also hold records of threads, so they are not emptied but read at the next
         // drain.
         self.since = now();
+        self.running.clear();
         for (counter, base) in &mut self.migrations {
             *base = counter.read().map_err(refused)?;
         }

@@ -225,22 +225,33 @@ pub(super) fn after_raw<'a>(body: &'a [u8], raw: &[u8]) -> &'a [u8] {
 
 /// Thread that each CPU runs: id and index of the name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RunningThreads(Vec<Option<(u32, u32)>>);
+pub(crate) struct RunningThreads {
+    cpus: Vec<Option<(u32, u32)>>,
+    /// True once an idle task lost its CPU: events of single threads have no such switch.
+    has_idle: bool,
+}
 
 impl RunningThreads {
     pub fn new(cpus: usize) -> Self {
-        Self(vec![None; cpus])
+        Self { cpus: vec![None; cpus], has_idle: false }
     }
 
-    fn set(&mut self, cpu: usize, thread: (u32, u32)) {
-        if let Some(place) = self.0.get_mut(cpu) {
-            *place = Some(thread);
-        }
+    /// Forgets what runs.
+    pub fn clear(&mut self) {
+        self.cpus.fill(None);
+    }
+
+    /// Handles a context switch from the thread `out`. Returns true if another thread was running: the
+    /// switch to `out` is missing.
+    fn switched(&mut self, cpu: usize, out: u32, next: (u32, u32)) -> bool {
+        self.has_idle |= out == 0;
+        let known = self.cpus.get_mut(cpu).and_then(|place| place.replace(next));
+        self.has_idle && known.is_some_and(|(tid, _)| tid != out)
     }
 
     /// Returns the index of the name of a thread that runs on a CPU.
     fn comm(&self, cpu: usize, tid: u32, all: &Aggregate) -> u32 {
-        let known = self.0.get(cpu).copied().flatten().filter(|(thread, _)| *thread == tid);
+        let known = self.cpus.get(cpu).copied().flatten().filter(|(thread, _)| *thread == tid);
         known.map(|(_, comm)| comm).or_else(|| all.threads.comm_of(tid)).unwrap_or(0)
     }
 }
@@ -287,7 +298,9 @@ fn read(
             };
             let comm = into.threads.number(&reader.name(raw, 1)?);
             let next = (reader.thread(raw, 3)?, into.threads.number(&reader.name(raw, 4)?));
-            running.set(cpu, next);
+            if running.switched(cpu, out, next) {
+                into.note(Anomaly::MissedSwitches, 1);
+            }
             into.off_cpu_switch(time, (out, comm, state), kernel, next);
         }
         Tracepoint::Waking => {
@@ -357,6 +370,17 @@ mod tests {
         assert!(!read_trace_event("raw_syscalls/sys_exit", SYS_EXIT, &event(15, &exit[..23], &[]), &mut all));
         assert!(!read_trace_event("raw_syscalls/sys_exit", SYS_ENTER, &event(15, &exit, &[]), &mut all));
         assert!(!read_trace_event("irq/softirq_entry", SYS_ENTER, &event(15, &exit, &[]), &mut all));
+    }
+
+    #[test]
+    fn a_switch_that_is_missing_is_seen_where_cpus_are_traced() {
+        let mut running = RunningThreads::new(2);
+        // Of one thread, only the switches away from it are recorded.
+        assert!(!running.switched(0, 5, (6, 0)) && !running.switched(0, 5, (7, 0)));
+        assert!(!running.switched(1, 0, (8, 0)) && !running.switched(1, 8, (0, 0)));
+        assert!(running.switched(1, 9, (0, 0)) && running.switched(0, 5, (0, 0)));
+        running.clear();
+        assert!(!running.switched(0, 3, (0, 0)) && !running.switched(7, 3, (0, 0)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let base = build(&work, &base_request, &Notes)?;
     let values = ValuePatches::of(&work, &base)?;
     let values = values.as_ref();
-    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values, None)?;
+    let instrumented = instrumented_request(&base_request, &base, &Exclusions::maintained()?, values)?;
     match (step.as_str(), rest) {
         ("instrument", []) => show(&build(&work, &instrumented, &Notes)?),
         ("prepare", runs) => {

@@ -75,6 +75,8 @@ pub enum Error {
          copied before the training run, or reset after it?"
     )]
     NothingExecuted { dir: PathBuf, files: u64, counters: u64 },
+    #[error("the counters of kernel {kernel} cannot be read from a recording of it: {reason}")]
+    ImageCounters { kernel: String, reason: String },
     #[error("recipe {recipe} needs {}, which is not on the PATH: run `apt-get install {package}`", programs.join(" and "))]
     NoPrograms { recipe: &'static str, programs: Vec<String>, package: String },
     #[error("{program} failed on the counts of kernel {kernel}:\n{printed}")]

@@ -20,6 +20,11 @@ impl GcovVersion {
         well_formed.then(|| (u32::from(tens - b'A') * 10 + u32::from(ones - b'0'), u32::from(minor - b'0')))
     }
 
+    /// Returns the number of kinds of counters that this compiler knows; `None` if it is not supported.
+    pub fn counter_kinds(self) -> Option<u32> {
+        self.layout().map(|layout| layout.kinds)
+    }
+
     /// Returns the layout of that compiler's files; `None` if it is not supported.
     pub(super) fn layout(self) -> Option<GcdaLayout> {
         let (major, _) = self.major_minor()?;

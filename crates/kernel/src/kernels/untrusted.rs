@@ -11,12 +11,15 @@ use crate::kernels::store::KIND;
 use crate::{Error, Kernel, PatchSet, Result};
 use kerntune_work::{read_file, IoContext, WorkDir};
 
+/// Flag of objects whose counters nobody reads.
+const NO_MERGE_FUNCTION: &str = "-Wa,--defsym,__gcov_merge_add=0";
 /// Recipe flag that selects the assembler of the patches for value counters.
 const OUR_ASSEMBLER: &str = "-B$(srctree)/scripts/gcov-values/";
 /// Make variables that recipes set, except for the linker.
 const VARIABLES: [&str; 3] = ["CFLAGS_GCOV", "CFLAGS_KERNEL", "CLANG_AUTOFDO_PROFILE"];
 /// Make expansions that recipes use.
-const EXPANSIONS: [&str; 5] = ["$@", "$(if ", "$(filter ", "$(obj)", "$(target-stem)"];
+const EXPANSIONS: [&str; 7] =
+    ["$@", "$(if ", "$(filter ", "$(obj)", "$(target-stem)", "$(GCOV_PROFILE_.o)", "$(GCOV_PROFILE)"];
 /// Prefixes of flags for code generation. A flag with `plugin`, `load` or a path may still run
 /// something.
 const FLAGS: [&str; 10] = ["-O", "-f", "-g", "-m", "-W", "-D", "-U", "-std=", "--lto-", "--mllvm="];
@@ -143,7 +146,7 @@ fn is_linker(value: &str) -> bool {
 
 /// Accepts flags, names of objects, and the make expansions that recipes use.
 fn is_plain(value: &str) -> bool {
-    let mut rest = value.replace(OUR_ASSEMBLER, "");
+    let mut rest = value.replace(OUR_ASSEMBLER, "").replace(NO_MERGE_FUNCTION, "");
     for expansion in EXPANSIONS {
         rest = rest.replace(expansion, if expansion.ends_with(' ') { " (" } else { "" });
     }
@@ -288,6 +291,9 @@ mod tests {
         of.make_vars = [
             ("CFLAGS_GCOV", "$(if $(filter a/b.o arch/x86/kvm/%,$(obj)/$(target-stem).o),,-fprofile-values \
               -B$(srctree)/scripts/gcov-values/ -fprofile-arcs -frandom-seed=$@)"),
+            ("CFLAGS_KERNEL", "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),$(if $(filter \
+              n%,$(GCOV_PROFILE_$(target-stem).o)$(GCOV_PROFILE)y),,-fprofile-arcs -frandom-seed=$@ \
+              -fprofile-info-section=.rodata -Wa,--defsym,__gcov_merge_add=0))"),
             ("CFLAGS_KERNEL", "$(if $(filter fs/namei.o,$(obj)/$(target-stem).o),-fno-profile-sample-use)"),
             ("CLANG_AUTOFDO_PROFILE", "kerntune.afdo"),
             ("LD", "ld.lld-19 --lto-sample-profile=kerntune.afdo --mllvm=-enable-fs-discriminator=true \

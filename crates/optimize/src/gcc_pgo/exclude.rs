@@ -15,6 +15,10 @@ const MAINTAINED: &str = include_str!("../../gcov-exclude.toml");
 const GCOV_FLAGS: &str =
     "-fprofile-arcs -ftest-coverage -fno-tree-loop-im -fprofile-update=prefer-atomic -frandom-seed=$@";
 
+/// Further flags for counters that nobody reads: objects describe them by static data, and the
+/// function that would add them up is none.
+const STATIC_FLAGS: &str = "-fprofile-info-section=.rodata -Wa,--defsym,__gcov_merge_add=0";
+
 /// Further flags for value counters. `-B` selects the assembler that the patches add: it turns the
 /// thread-local variable of indirect calls into a per-CPU one, and local-exec is the model with the
 /// fewest forms of reference.
@@ -70,6 +74,14 @@ impl Exclusion {
         let bound = |text: &Option<String>| text.as_deref().and_then(parse_version);
         bound(&self.from).is_none_or(|from| from <= version)
             && bound(&self.until).is_none_or(|until| version < until)
+    }
+
+    /// Checks whether the entry is about `object` (`net/ipv4/tcp.o`).
+    fn covers(&self, object: &str) -> bool {
+        match self.path.ends_with('/') {
+            true => object.starts_with(&self.path),
+            false => object == self.path,
+        }
     }
 
     /// Returns the pattern of make's `filter` for the entry.
@@ -201,23 +213,44 @@ impl Exclusions {
     /// exclusions stay in force, and nothing is patched.
     ///
     /// With `values` the variable also asks for value counters, and excludes what cannot have them.
-    /// With `only` no other object is instrumented.
-    pub(super) fn make_var(&self, version: &str, values: bool, only: Option<&[String]>) -> (String, String) {
+    pub(super) fn make_var(&self, version: &str, values: bool) -> (String, String) {
+        let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
+        let value = match &self.patterns(version, values)[..] {
+            [] => flags,
+            patterns => format!("$(if $(filter {},{OBJECT}),,{flags})", patterns.join(" ")),
+        };
+        ("CFLAGS_GCOV".into(), value)
+    }
+
+    /// Returns the variable for make's command line that instruments the objects `only` of a kernel
+    /// without gcov, but for the entries and upstream's own exclusions.
+    pub(super) fn static_make_var(&self, version: &str, only: &[String]) -> (String, String) {
+        let bars = |entry: &Exclusion| !entry.tuned_only && !entry.values;
+        let is_barred =
+            |object: &&str| self.for_version(version).any(|entry| bars(entry) && entry.covers(object));
+        let objects: Vec<&str> =
+            only.iter().map(String::as_str).filter(|object| !is_barred(object)).collect();
+        // As in scripts/Makefile.lib. Flags may contain commas, so they are the last argument of `if`.
+        let upstream = "$(filter n%,$(GCOV_PROFILE_$(target-stem).o)$(GCOV_PROFILE)y)";
+        let value = format!(
+            "$(if $(filter {},{OBJECT}),$(if {upstream},,{GCOV_FLAGS} {STATIC_FLAGS}))",
+            objects.join(" ")
+        );
+        ("CFLAGS_KERNEL".into(), value)
+    }
+
+    /// Returns the patterns of make's `filter` for objects that must not be instrumented.
+    fn patterns(&self, version: &str, values: bool) -> Vec<String> {
         let here = self.for_version(version).filter(|entry| !entry.tuned_only && (values || !entry.values));
         let mut patterns: Vec<String> = here.map(Exclusion::pattern).collect();
         patterns.sort();
         patterns.dedup();
-        let flags = if values { format!("{VALUE_FLAGS} {GCOV_FLAGS}") } else { GCOV_FLAGS.to_string() };
-        let mut value = flags;
-        if !patterns.is_empty() {
-            value = format!("$(if $(filter {},$(obj)/$(target-stem).o),,{value})", patterns.join(" "));
-        }
-        if let Some(only) = only {
-            value = format!("$(if $(filter {},$(obj)/$(target-stem).o),{value})", only.join(" "));
-        }
-        ("CFLAGS_GCOV".into(), value)
+        patterns
     }
 }
+
+/// Object that is being compiled, at the point where Kbuild's recipes expand it.
+const OBJECT: &str = "$(obj)/$(target-stem).o";
 
 #[cfg(test)]
 mod tests {
@@ -261,8 +294,8 @@ mod tests {
     fn what_bears_only_arcs_is_left_out_where_values_are_counted() {
         let list = Exclusions::maintained().unwrap();
         let head = "arch/x86/kernel/head64.o";
-        let (_, arcs) = list.make_var("6.12.117", false, None);
-        let (_, values) = list.make_var("6.12.117", true, None);
+        let (_, arcs) = list.make_var("6.12.117", false);
+        let (_, values) = list.make_var("6.12.117", true);
         assert!(!arcs.contains(head) && !arcs.contains("-fprofile-values"), "{arcs}");
         assert!(
             values.contains(head) && values.contains(&format!(",,{VALUE_FLAGS} {GCOV_FLAGS})")),
@@ -279,7 +312,7 @@ mod tests {
         list.push(entry.clone()).unwrap();
         list.push(entry).unwrap();
         assert_eq!((list.entries().len(), Exclusions::parse(&list.text()).unwrap()), (2, list.clone()));
-        assert!(!list.make_var("6.12", true, None).1.contains("b/c.o"), "it bears counters");
+        assert!(!list.make_var("6.12", true).1.contains("b/c.o"), "it bears counters");
     }
 
     #[test]
@@ -321,32 +354,35 @@ mod tests {
     fn make_leaves_out_what_is_excluded_and_only_that() {
         let dir = tempfile::tempdir().unwrap();
         let top =
-            "CFLAGS_GCOV := upstream\nexport CFLAGS_GCOV\nall:\n\t@$(MAKE) -s -f Sub obj=arch/x86/kvm\n\
+            "CFLAGS_GCOV := upstream\nCFLAGS_KERNEL :=\nexport CFLAGS_GCOV CFLAGS_KERNEL\nall:\n\t@$(MAKE) -s -f Sub obj=arch/x86/kvm\n\
                    \t@$(MAKE) -s -f Sub obj=kernel\n";
         let sub = "target-stem = $(basename $(patsubst $(obj)/%,%,$@))\n\
-                   all: $(obj)/mmu/a.o $(obj)/fork.o $(obj)/gcov/fs.o $(obj)/spork.o\n\
-                   $(obj)/%.o:\n\t@echo '$@:$(CFLAGS_GCOV)'\n";
+                   GCOV_PROFILE_sched.o := n\n\
+                   all: $(obj)/mmu/a.o $(obj)/fork.o $(obj)/gcov/fs.o $(obj)/spork.o $(obj)/sched.o\n\
+                   $(obj)/sched.o: CFLAGS_GCOV :=\n\
+                   $(obj)/%.o:\n\t@echo '$@:$(CFLAGS_GCOV)$(CFLAGS_KERNEL)'\n";
         std::fs::write(dir.path().join("Makefile"), top).unwrap();
         std::fs::write(dir.path().join("Sub"), sub).unwrap();
         let mut list = Exclusions::maintained().unwrap();
         list.add("kernel/fork.o", "for the test").unwrap();
-        let only = ["kernel/mmu/a.o", "kernel/fork.o"].map(String::from);
-        let instrumented = |only: Option<&[String]>| instrumented_by_make(dir.path(), &list, only);
-        assert_eq!(instrumented(None), ["kernel/mmu/a.o", "kernel/spork.o"]);
-        assert_eq!(instrumented(Some(&only)), ["kernel/mmu/a.o"]);
+        let instrumented = |var| instrumented_by_make(dir.path(), var);
+        assert_eq!(instrumented(list.make_var("6.12.117", false)), ["kernel/mmu/a.o", "kernel/spork.o"]);
+        let only = ["kernel/mmu/a.o", "kernel/fork.o", "kernel/sched.o"].map(String::from);
+        assert_eq!(instrumented(list.static_make_var("6.12.117", &only)), ["kernel/mmu/a.o"]);
     }
 
-    fn instrumented_by_make(dir: &Path, list: &Exclusions, only: Option<&[String]>) -> Vec<String> {
-        let (name, value) = list.make_var("6.12.117", false, only);
+    /// Returns the objects that get flags for counters by a variable of make.
+    fn instrumented_by_make(dir: &Path, (name, value): (String, String)) -> Vec<String> {
         let mut make = Command::new("make");
         for inherited in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
             make.env_remove(inherited);
         }
         let out = make.current_dir(dir).args(["-s", &format!("{name}={value}")]).output().unwrap();
         let said = String::from_utf8_lossy(&out.stdout);
-        assert_eq!(said.lines().count(), 8, "{said}");
+        assert_eq!(said.lines().count(), 10, "{said}");
         let objects = said.lines().filter_map(|line| line.split_once(':'));
-        let instrumented = objects.filter(|(object, flags)| *flags == GCOV_FLAGS.replace("$@", object));
+        let instrumented =
+            objects.filter(|(object, flags)| flags.contains(&GCOV_FLAGS.replace("$@", object)));
         instrumented.map(|(object, _)| object.to_owned()).collect()
     }
 }

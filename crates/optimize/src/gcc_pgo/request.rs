@@ -49,11 +49,10 @@ impl UntrainedCode {
 const SAY_VALUES: &str = "-fopt-info-optimized-ipa";
 
 /// Returns the request for the gcov kernel: `base` with arc counters, and with value counters if
-/// `values` is given, in every object that can have them, or of those in the objects of `only`.
+/// `values` is given, in every object that can have them.
 ///
-/// `kernel` is the kernel built from `base`; its version selects the `exclusions`, and its objects
-/// are taken where nothing is counted. The objects are kept: their `.gcno` files identify the build
-/// that counters come from.
+/// `kernel` is the kernel built from `base`; its version selects the `exclusions`. The objects are
+/// kept: their `.gcno` files identify the build that counters come from.
 ///
 /// # Errors
 /// Errors of [`check_compiler`]; patches that cannot be read.
@@ -62,7 +61,6 @@ pub fn instrumented_request(
     kernel: &Kernel,
     exclusions: &Exclusions,
     values: Option<&ValuePatches>,
-    only: Option<&[String]>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
@@ -72,14 +70,36 @@ pub fn instrumented_request(
         values.add_to(&mut request)?;
     }
     request.make_vars.retain(|(name, _)| name != "CFLAGS_GCOV");
-    request.make_vars.push(exclusions.make_var(&kernel.manifest.version, values.is_some(), only));
+    request.make_vars.push(exclusions.make_var(&kernel.manifest.version, values.is_some()));
     request.profile_dir = None;
     request.profile_id = None;
     request.label = format!("{}-gcov", base.label);
     request.recipe = Some(INSTRUMENTED.into());
     request.base_id = Some(kernel.manifest.id.clone());
     request.keep_objects = true;
-    request.begin_with = only.map(|_| kernel.dir.clone());
+    Ok(request)
+}
+
+/// Returns the request for a kernel with arc counters in the objects `only`, which a recording of it
+/// fills ([`write_counters`](super::write_counters)). It has the configuration of `base`, and but for
+/// these objects those of `kernel`, which was built from `base`.
+///
+/// # Errors
+/// As [`instrumented_request`].
+pub fn counted_request(
+    base: &BuildRequest,
+    kernel: &Kernel,
+    exclusions: &Exclusions,
+    only: &[String],
+) -> Result<BuildRequest> {
+    check_compiler(&base.compiler)?;
+    let mut request = base.clone();
+    request.make_vars.push(exclusions.static_make_var(&kernel.manifest.version, only));
+    request.label = format!("{}-counted", base.label);
+    request.recipe = Some(INSTRUMENTED.into());
+    request.base_id = Some(kernel.manifest.id.clone());
+    request.keep_objects = true;
+    request.begin_with = Some(kernel.dir.clone());
     Ok(request)
 }
 

@@ -43,7 +43,7 @@ pub struct RecipeContext<'a> {
 
 /// Capture of training recordings. Without a trace of functions a run is faster and leaves no
 /// megabytes.
-const TRAINING: CaptureOptions = CaptureOptions { functions: false, edges: true };
+pub const TRAINING_CAPTURE: CaptureOptions = CaptureOptions { functions: false, edges: true };
 
 /// A recording of the training run and the kernel that ran.
 pub struct TrainingRecording {
@@ -119,7 +119,7 @@ impl<'a> RecipeContext<'a> {
     pub fn record_base(&self) -> Result<RecordedProfile> {
         match self.supplied_recording()? {
             Some(supplied) => Ok(supplied),
-            None => self.record(RECORD_TRAINING, self.base, TRAINING, None),
+            None => self.record(RECORD_TRAINING, self.base, TRAINING_CAPTURE, None),
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> RecipeContext<'a> {
         let request = (self.base_request)(&asked)?;
         let kernel = self.engine.run(TRAINING_KERNEL, &request, build_kernel)?;
         let machine = session.recording()?.machine_id;
-        let inputs = (machine.as_str(), &self.training(&kernel, TRAINING, None));
+        let inputs = (machine.as_str(), &self.training(&kernel, TRAINING_CAPTURE, None));
         let recording = self.engine.run(RECORD_TRAINING, inputs, |session, (_machine, request)| {
             record(&session.recording()?, request)
         })?;

@@ -24,8 +24,8 @@ pub fn value_patches(session: &Session, base: &Kernel, wanted: bool) -> Result<O
     Ok(patches)
 }
 
-/// Returns the request of the instrumented kernel of `base`, which is built by `asked`: with counters
-/// in all objects, or `only` in some. Objects of our own list are left out as well.
+/// Returns the request of the instrumented kernel of `base`, which is built by `asked`. Objects
+/// of our own list are left out as well.
 ///
 /// # Errors
 /// A compiler other than GCC.
@@ -34,9 +34,8 @@ pub fn with_counters(
     base: &Kernel,
     exclusions: &Exclusions,
     values: Option<&ValuePatches>,
-    only: Option<&[String]>,
 ) -> Result<BuildRequest> {
-    Ok(instrumented_request(asked, base, &Exclusions::maintained()?.and(exclusions), values, only)?)
+    Ok(instrumented_request(asked, base, &Exclusions::maintained()?.and(exclusions), values)?)
 }
 
 /// Returns the request of the same kernel without an object that counts.
@@ -48,5 +47,5 @@ pub fn counting_nothing(
     base: &Kernel,
     values: Option<&ValuePatches>,
 ) -> Result<BuildRequest> {
-    Ok(without_counters(instrumented_request(asked, base, &Exclusions::NONE, values, Some(&[]))?))
+    Ok(without_counters(instrumented_request(asked, base, &Exclusions::NONE, values)?))
 }

@@ -1,17 +1,19 @@
 //! Recipe `gcc-pgo`: trains an instrumented kernel and compiles with its counters.
 
 use crate::engine::{ResultDirectory, StepName};
-use crate::recipe_parts::context::{PreparedBuild, RecipeContext};
+use crate::recipe_parts::context::{PreparedBuild, RecipeContext, TRAINING_CAPTURE};
 use crate::recipe_parts::instrumented::{counting_nothing, value_patches, with_counters};
 use crate::recipe_parts::part::{PartFacts, RecipePart, TrainingKind};
-use crate::recipe_parts::settings::SuppliedProfile;
+use crate::recipe_parts::settings::{RecipeOptions, SuppliedProfile};
 use crate::recipe_parts::steps::{reported, train_kernel, PROFILE, RECORD_TRAINING};
+use crate::runs::record::RecordedProfile;
+use crate::runs::train::counters_of_recording;
 use crate::{Result, Session};
 use kerntune_kernel::{BuildRequest, Compiler, Kernel};
 use kerntune_optimize::executed_objects;
 use kerntune_optimize::gcc_pgo::{
-    check_compiler, prepare_as_exported, prepare_profile, prove, tuned_request, Exclusions, GccPgoProfile,
-    UntrainedCode, ValuePatches, WeightedRun, NAME, REQUIREMENTS,
+    check_compiler, counted_request, prepare_as_exported, prepare_profile, prove, tuned_request, Exclusions,
+    GccPgoProfile, UntrainedCode, ValuePatches, WeightedRun, NAME, REQUIREMENTS,
 };
 use kerntune_optimize::quality::GateFinding;
 use kerntune_profile::Profile;
@@ -26,7 +28,7 @@ pub const ENTRY: GccPgo = GccPgo {
         tells_untrained: true,
         trained_by: TrainingKind::Counters,
         requirements: REQUIREMENTS,
-        steps: &[RECORD_TRAINING, INSTRUMENTED_KERNEL, TRAINING, PROFILE],
+        steps: &[RECORD_TRAINING, INSTRUMENTED_KERNEL, TRAINING, COUNTERS, PROFILE],
         elsewhere: Ok(STEPS),
         ..PartFacts::DEFAULT
     },
@@ -39,6 +41,8 @@ const INSTRUMENTED_KERNEL: StepName =
     StepName::new("instrumented-kernel", "build the instrumented kernel").compiling();
 const TRAINING: StepName =
     StepName::new("training", "run the training on the instrumented kernel").running("training");
+
+const COUNTERS: StepName = StepName::new("counters", "take the counters from the recording");
 
 /// The recipe and its upstream baseline.
 pub struct GccPgo {
@@ -74,11 +78,17 @@ impl RecipePart for GccPgo {
         let RecipeContext { engine, base, request, settings, .. } = *context;
         let values = value_patches(context.session(), base, settings.options.values)?;
         let executed = self.executed_objects(context)?;
-        let instrumented = build_instrumented(context, values.as_ref(), executed.as_deref())?;
-        let counters = match settings.supplied {
-            Some(SuppliedProfile::Counters(runs)) => repeated(runs),
-            Some(supplied) => return Err(supplied.not_of(context.recipe)),
-            None => train(context, &instrumented)?,
+        let (instrumented, counters) = match (settings.supplied, &executed) {
+            (Some(SuppliedProfile::Counters(runs)), _) => {
+                (build_instrumented(context, values.as_ref())?, repeated(runs))
+            }
+            (Some(supplied), _) => return Err(supplied.not_of(context.recipe)),
+            (None, Some(executed)) => count_by_recording(context, executed)?,
+            (None, None) => {
+                let instrumented = build_instrumented(context, values.as_ref())?;
+                let counters = train(context, &instrumented)?;
+                (instrumented, counters)
+            }
         };
         let inputs = (&instrumented, &counters[..], self.as_exported);
         let profile = engine.run(PROFILE, inputs, convert_counters)?;
@@ -92,11 +102,12 @@ impl RecipePart for GccPgo {
 }
 
 impl GccPgo {
-    /// Returns the objects that run in a recording of the base kernel; `None` if all are to be
-    /// counted.
+    /// Returns the objects that run in a recording of the base kernel, to be counted by another one;
+    /// `None` if all objects are counted by the kernel's gcov.
     fn executed_objects(&self, context: &RecipeContext) -> Result<Option<Vec<String>>> {
         let RecipeContext { base, request, settings, .. } = *context;
-        let all = self.as_exported || settings.options.untrained == UntrainedCode::Size;
+        let RecipeOptions { values, untrained } = settings.options;
+        let all = self.as_exported || values || untrained == UntrainedCode::Size;
         if all || settings.supplied.is_some() || request.modules || !base.manifest.arch.can_be_recorded() {
             return Ok(None);
         }
@@ -105,15 +116,35 @@ impl GccPgo {
     }
 }
 
-fn build_instrumented(
+/// Builds a kernel with counters in the objects that ran, and takes their values from a recording of
+/// its training.
+fn count_by_recording(
     context: &RecipeContext,
-    values: Option<&ValuePatches>,
-    only: Option<&[String]>,
-) -> Result<Kernel> {
+    executed: &[String],
+) -> Result<(Kernel, Vec<ResultDirectory>)> {
+    let RecipeContext { engine, base, request: plain, .. } = *context;
+    let request = |exclusions: &Exclusions| {
+        Ok(counted_request(plain, base, &Exclusions::maintained()?.and(exclusions), executed)?)
+    };
+    let instrumented = context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, plain, false)?;
+    let recording = context.record(TRAINING, &instrumented, TRAINING_CAPTURE, None)?;
+    let counters = engine.run(COUNTERS, (&instrumented, &recording), counters_of)?;
+    Ok((instrumented, vec![counters]))
+}
+
+fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {
     let base = context.base;
-    let request = |exclusions: &Exclusions| with_counters(context.request, base, exclusions, values, only);
+    let request = |exclusions: &Exclusions| with_counters(context.request, base, exclusions, values);
     let plain = counting_nothing(context.request, base, values)?;
     context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, &plain, false)
+}
+
+/// Writes the counters of a recording of the instrumented kernel.
+fn counters_of(
+    session: &Session,
+    (instrumented, recording): (&Kernel, &RecordedProfile),
+) -> Result<ResultDirectory> {
+    Ok(ResultDirectory(counters_of_recording(session, instrumented, recording)?))
 }
 
 /// Returns the counters of each training workload, repeated by its weight.

@@ -1,10 +1,13 @@
 //! Training run of an instrumented kernel.
 
 use crate::runs::outputs;
+use crate::runs::record::RecordedProfile;
 use crate::{Result, Session};
 use kerntune_guest::{CollectOptions, GuestImage, Workload};
 use kerntune_kernel::Kernel;
 use kerntune_machine::RunRequest;
+use kerntune_optimize::gcc_pgo::write_counters;
+use kerntune_profile::Profile;
 use kerntune_work::{IoContext, Key};
 use std::fs;
 use std::path::PathBuf;
@@ -41,5 +44,25 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
     } else {
         fs::create_dir(&to).at("create", &to)?;
     }
+    Ok(staged.publish()?.join("gcov"))
+}
+
+/// Returns the counters of a recording of an instrumented kernel, in a directory like that of
+/// [`train`]. An earlier result is used again.
+pub fn counters_of_recording(
+    session: &Session,
+    kernel: &Kernel,
+    recording: &RecordedProfile,
+) -> Result<PathBuf> {
+    let key = Key::new("counted-training/1", kerntune_optimize::CODE)
+        .field("recording", &recording.manifest.id)
+        .field("kernel", kernel.content()?);
+    let staged = session.work.stage(KIND, &key)?;
+    if let Some(done) = staged.already() {
+        return Ok(done.join("gcov"));
+    }
+    staged.clear()?;
+    let to = staged.path().join("gcov");
+    write_counters(&Profile::load(&recording.path)?, kernel, &to)?;
     Ok(staged.publish()?.join("gcov"))
 }

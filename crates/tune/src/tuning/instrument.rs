@@ -15,7 +15,7 @@ use kerntune_optimize::gcc_pgo::Exclusions;
 pub fn instrument(session: &Session, base: &Kernel, values: bool, exclusions: &Exclusions) -> Result<Kernel> {
     let asked = BuildRequest { jobs: session.jobs, ..request_of(session.work, base)? };
     let values = value_patches(session, base, values)?;
-    let request = |exclusions: &Exclusions| with_counters(&asked, base, exclusions, values.as_ref(), None);
+    let request = |exclusions: &Exclusions| with_counters(&asked, base, exclusions, values.as_ref());
     let plain = counting_nothing(&asked, base, values.as_ref())?;
     let excluded = ExcludedObjects::open(exclusions, None)?;
     let variants =

@@ -90,7 +90,7 @@ pub(crate) fn configure(
         emptied.extend(said);
         wanted.merge(settings, &OptionOrigin::User(at));
     }
-    for (name, value) in &request.make_vars {
+    for (name, value) in request.make_vars.iter().filter(|(name, _)| is_seen_by_kconfig(name)) {
         hash = hash.field("make", format!("{name}={value}"));
     }
     wanted
@@ -140,7 +140,7 @@ fn tinyconfig(
         .field("source", source.configured_as())
         .field("compiler", format!("{} {}", compiler.program, compiler.version))
         .field("arch", request.arch.name());
-    for (name, value) in &request.make_vars {
+    for (name, value) in request.make_vars.iter().filter(|(name, _)| is_seen_by_kconfig(name)) {
         key = key.field("make", format!("{name}={value}"));
     }
     if let Some(dir) = work.find_verified(KIND, &key.id()) {
@@ -156,6 +156,11 @@ fn tinyconfig(
     })?;
     staged.publish()?;
     Ok(text)
+}
+
+/// Checks whether a make variable may change a configuration. Flags of objects do not.
+fn is_seen_by_kconfig(name: &str) -> bool {
+    !name.starts_with("CFLAGS_")
 }
 
 /// Runs `make` in a temporary build directory and returns the configuration, which also becomes a

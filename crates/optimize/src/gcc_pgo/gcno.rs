@@ -1,13 +1,20 @@
-//! Parser of GCC's `.gcno`, as far as it names functions: the notes that the compiler writes beside
-//! an instrumented object. The `.gcda` of the same compilation has the same stamp and idents.
+//! Parser of GCC's `.gcno`, names and flow graphs of functions: the notes that the compiler writes
+//! beside an instrumented object. The `.gcda` of the same compilation has the same stamp and idents.
 //!
-//! Defined by GCC's `gcc/gcov-io.h` and `gcc/coverage.cc` (`coverage_begin_function`), GCC 12 on:
-//! little-endian words, lengths in bytes, strings with their length and a final NUL.
+//! Defined by GCC's `gcc/gcov-io.h`, `gcc/coverage.cc` (`coverage_begin_function`) and
+//! `gcc/profile.cc` (`branch_prob`), GCC 12 on: little-endian words, lengths in bytes, strings with
+//! their length and a final NUL.
 
 use std::collections::HashMap;
 
 const MAGIC: u32 = 0x6763_6e6f;
 const TAG_FUNCTION: u32 = 0x0100_0000;
+const TAG_BLOCKS: u32 = 0x0141_0000;
+const TAG_ARCS: u32 = 0x0143_0000;
+/// Flag of an arc without a counter (`GCOV_ARC_ON_TREE`).
+const ON_TREE: u32 = 1;
+/// Flag of an arc for calls that do not return (`GCOV_ARC_FAKE`).
+const FAKE: u32 = 1 << 1;
 
 /// Contents of one `.gcno`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +38,61 @@ pub(super) struct FunctionNote {
     pub file: String,
     /// Line of the declaration, from 1.
     pub line: u32,
+    /// Flow graph.
+    pub graph: FlowGraph,
+}
+
+/// Flow graph of a function when it was instrumented.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct FlowGraph {
+    /// Number of blocks; the function begins at block 0 and ends at block 1.
+    pub blocks: usize,
+    /// Arcs, in the order of the file.
+    pub arcs: Vec<FlowArc>,
+    /// Arcs that leave each block, and those that enter it.
+    out: Vec<Vec<usize>>,
+    into: Vec<Vec<usize>>,
+}
+
+/// Arc from block to block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FlowArc {
+    pub from: usize,
+    pub to: usize,
+    /// Number of its counter; `None` if its count follows from others.
+    pub counter: Option<usize>,
+    /// True if it is not in the code: a call that may not return.
+    pub is_fake: bool,
+}
+
+impl FlowGraph {
+    /// Returns the arcs that leave a block.
+    pub fn out_of(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
+        self.out[block].iter().copied()
+    }
+
+    /// Returns the arcs that enter a block.
+    pub fn into(&self, block: usize) -> impl Iterator<Item = usize> + '_ {
+        self.into[block].iter().copied()
+    }
+
+    fn set_blocks(&mut self, blocks: usize) {
+        *self =
+            Self { blocks, arcs: Vec::new(), out: vec![Vec::new(); blocks], into: vec![Vec::new(); blocks] };
+    }
+
+    fn add(&mut self, from: u32, to: u32, flags: u32) -> Result<(), String> {
+        let (from, to) = (from as usize, to as usize);
+        if from >= self.blocks || to >= self.blocks {
+            return Err(format!("it has an arc from block {from} to block {to} of {}", self.blocks));
+        }
+        let number = self.arcs.iter().rev().find_map(|arc| arc.counter).map_or(0, |last| last + 1);
+        let counter = (flags & ON_TREE == 0).then_some(number);
+        self.out[from].push(self.arcs.len());
+        self.into[to].push(self.arcs.len());
+        self.arcs.push(FlowArc { from, to, counter, is_fake: flags & FAKE != 0 });
+        Ok(())
+    }
 }
 
 impl GcnoFile {
@@ -44,6 +106,7 @@ impl GcnoFile {
         let _checksum = reader.word()?;
         let _directory = reader.string()?;
         let _has_unexecuted_blocks = reader.word()?;
+        let (mut current, mut blocks_left) = (None, bytes.len() / 4);
         while reader.at < bytes.len() {
             let tag = reader.word()?;
             let length = reader.word()? as usize;
@@ -54,7 +117,32 @@ impl GcnoFile {
                 let name = record.string()?;
                 let _artificial = record.word()?;
                 let (file, line) = (record.string()?, record.word()?);
-                notes.functions.insert(ident, FunctionNote { cfg_checksum, name, file, line });
+                let graph = FlowGraph::default();
+                notes.functions.insert(ident, FunctionNote { cfg_checksum, name, file, line, graph });
+                current = Some(ident);
+                continue;
+            }
+            let Some(graph) = current.and_then(|ident| notes.functions.get_mut(&ident)) else { continue };
+            let graph = &mut graph.graph;
+            match tag {
+                TAG_BLOCKS => match record.word()? {
+                    // Every block has an arc, which takes eight bytes.
+                    blocks if blocks as usize > blocks_left => {
+                        return Err(format!("a function has {blocks} blocks, and it has no room for them"));
+                    }
+                    blocks => {
+                        blocks_left -= blocks as usize;
+                        graph.set_blocks(blocks as usize);
+                    }
+                },
+                TAG_ARCS => {
+                    let from = record.word()?;
+                    while record.at < length {
+                        let (to, flags) = (record.word()?, record.word()?);
+                        graph.add(from, to, flags)?;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(notes)
@@ -112,6 +200,22 @@ mod tests {
         functions.sort();
         assert_eq!(functions, [("main", "main.c", 3), ("twice", "main.c", 1)]);
         assert!(notes.version.to_be_bytes()[0].is_ascii_uppercase());
+        let graph = |name| &notes.functions.values().find(|f| f.name == name).unwrap().graph;
+        let twice = graph("twice");
+        // The ends of the function, its three blocks, and their arcs: a branch, two joins, both ends.
+        assert!(twice.blocks >= 5 && twice.arcs.len() >= twice.blocks, "{twice:?}");
+        let counters = |graph: &FlowGraph| graph.arcs.iter().filter(|arc| arc.counter.is_some()).count();
+        assert!(counters(twice) >= 1 && counters(graph("main")) >= 2);
+        assert_eq!(twice.out_of(0).count(), 1);
+    }
+
+    #[test]
+    fn blocks_that_are_not_there_take_no_memory() {
+        let mut bytes = real();
+        let tag = TAG_BLOCKS.to_le_bytes();
+        let at = bytes.windows(4).position(|word| word == tag).unwrap() + 8;
+        bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(GcnoFile::parse(&bytes).unwrap_err().contains("no room for them"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod build_log;
 mod compiler;
 mod complete;
 mod counts;
+mod dispatch;
 mod exclude;
 mod gcno;
 mod image;

@@ -2,6 +2,7 @@
 
 use super::compiler::gcc_version;
 use super::complete;
+use super::dispatch;
 use super::gcno::GcnoFile;
 use super::profile::{COUNTS, TREE};
 use super::value_health::{ValueHealth, MAX_UNLISTED_SHARE};
@@ -28,7 +29,8 @@ use std::path::{Component, Path, PathBuf};
 /// those of other trees, and those of modules that were built elsewhere or at another time. Counters
 /// of the build's own modules are used like those of the image.
 ///
-/// Each file gets the program summary, which the kernel does not export and without which GCC
+/// Every case of a large `switch` gets a share of its weight, so that other work does not pay for what
+/// the training never took. Each file gets the program summary, which the kernel does not export and without which GCC
 /// silently ignores the whole profile. The result is named by its content; an existing result is
 /// reused.
 ///
@@ -180,6 +182,11 @@ impl MergedCounters {
             }
         }
         overflowed(&merged, &first.dir)?;
+        if complete {
+            for (name, gcda) in &mut merged {
+                dispatch::balance(gcda, &build.notes(name, name)?);
+            }
+        }
         let summary = GccPgoSummary::from(summarize(merged.values()));
         if summary.executed_functions == 0 {
             let GccPgoSummary { files, counters, .. } = summary;

@@ -2,7 +2,7 @@
 
 use crate::kernels::modules::MODULES;
 use crate::kernels::untrusted;
-use crate::make::compiler::FUNCTION_SECTIONS;
+use crate::make::object_flags::with_sections;
 use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, ObjectGroup, Result};
 use kerntune_work::WorkDir;
 use std::num::NonZeroUsize;
@@ -168,14 +168,6 @@ impl BuildRequest {
         }
         Ok(())
     }
-}
-
-/// Returns `KCFLAGS` of a kernel. Every object of a movable kernel gets sections for its functions,
-/// unless a group says which ones do.
-pub(crate) fn with_sections(kcflags: &[String], movable: bool, groups: &[ObjectGroup]) -> Vec<String> {
-    let of_group = groups.iter().any(ObjectGroup::has_sections);
-    let sections = (movable && !of_group).then(|| FUNCTION_SECTIONS.to_string());
-    kcflags.iter().cloned().chain(sections).collect()
 }
 
 #[cfg(test)]

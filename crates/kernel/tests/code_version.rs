@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 /// Files that decide the bytes of a kernel, given source, configuration and compiler.
-const FILES: [&str; 23] = [
+const FILES: [&str; 24] = [
     "arch.rs",
     "build/attempt.rs",
     "build/configure.rs",
+    "build/copied_objects.rs",
     "build/install.rs",
     "inputs/config.rs",
     "inputs/patch.rs",

@@ -1,7 +1,7 @@
 //! Manifest of a kernel: its provenance.
 
 use crate::inputs::source::SHIPPED;
-use crate::request::with_sections;
+use crate::make::object_flags::with_sections;
 use crate::{Arch, CompilerIdentity, ObjectFlags, ObjectGroup, StructureOffsets, TaskLayout};
 use kerntune_work::{checked_text, Id, Label, RelativePath};
 use serde::{Deserialize, Serialize};

@@ -116,6 +116,14 @@ impl FromStr for ObjectFlags {
     }
 }
 
+/// Returns `KCFLAGS` of a kernel. Every object of a movable kernel gets sections for its functions,
+/// unless a group says which ones do.
+pub(crate) fn with_sections(kcflags: &[String], movable: bool, groups: &[ObjectGroup]) -> Vec<String> {
+    let of_group = groups.iter().any(ObjectGroup::has_sections);
+    let sections = (movable && !of_group).then(|| FUNCTION_SECTIONS.to_string());
+    kcflags.iter().cloned().chain(sections).collect()
+}
+
 /// Object that is being compiled, at the point where Kbuild's recipes expand it.
 const OBJECT: &str = "$(obj)/$(target-stem).o";
 

@@ -25,7 +25,7 @@ const USE_FLAGS: &[&str] = &[
 /// were no profile. Without it they are compiled for size.
 pub(super) const PARTIAL_TRAINING: &str = "-fprofile-partial-training";
 
-/// How code that the training did not run is compiled.
+/// Compilation of code that the training did not run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UntrainedCode {
     /// As in the base kernel.

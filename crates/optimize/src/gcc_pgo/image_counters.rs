@@ -295,3 +295,85 @@ impl Memory<'_, '_> {
         std::str::from_utf8(&bytes[..end]).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::gcno::GcnoFile;
+    use super::super::ObjectCounts;
+    use super::*;
+    use kerntune_profile::{Address, Instructions};
+    use std::process::Command;
+
+    const PROGRAM: &str = "int sink;\n\
+        __attribute__((noipa)) int ran(int x) { if (x > 3) sink += x; while (x-- > 0) sink ^= x; return x; }\n\
+        __attribute__((noipa)) int never(int x) { return x ? ran(x) : sink; }\n\
+        int main(int c, char **v) { return never(c) + ran(c); }\n";
+
+    fn block(start: u64, last: u64, count: u64) -> Block {
+        let (start, last) = (Address(start), Address(last));
+        Block { start, last, count, instructions: Instructions(1), bytes: 1 }
+    }
+
+    #[test]
+    fn a_counter_is_what_its_increments_executed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("main.c"), PROGRAM).unwrap();
+        let flags = "-O2 -no-pie -fno-pie -fprofile-arcs -ftest-coverage -fno-tree-loop-im \
+                     -fprofile-update=prefer-atomic -fprofile-info-section=.rodata \
+                     -Wa,--defsym,__gcov_merge_add=0 main.c -o main -nostdlib -Wl,-emain";
+        let status = Command::new("gcc").current_dir(dir.path()).args(flags.split_whitespace()).status();
+        assert!(status.unwrap().success());
+        let image = fs::read(dir.path().join("main")).unwrap();
+        let said = Command::new("gcc").args(["-dumpfullversion"]).output().unwrap();
+        let said = String::from_utf8(said.stdout).unwrap();
+        let mut numbers = said.trim().split('.').map(|number| number.parse::<u32>().unwrap());
+        let gcc = (numbers.next().unwrap(), numbers.next().unwrap());
+
+        let mut counters = ImageCounters::read(&image, gcc).unwrap();
+        let elf = Elf::parse_any(&image).unwrap();
+        let symbol = |name: &str| {
+            let mut symbols = elf.symbols().map(Result::unwrap);
+            symbols.find(|symbol| symbol.name == name).map(|symbol| (symbol.address, symbol.size)).unwrap()
+        };
+        let (ran, size) = symbol("ran");
+        let never = symbol("never").0;
+        // `ran` from end to end in two ways, and the first instruction of `never`.
+        let blocks = [block(ran, ran + size - 1, 3), block(ran, ran + size - 1, 4), block(never, never, 9)];
+        counters.count(&blocks).unwrap();
+        let notes = GcnoFile::parse(&fs::read(dir.path().join("main-main.gcno")).unwrap()).unwrap();
+        let [(name, gcda)] = &counters.files[..] else { panic!("{} files", counters.files.len()) };
+        assert!(name.to_string().ends_with("/main-main.gcda"), "{name}");
+        assert_eq!((gcda.stamp, gcda.version.0), (notes.stamp, notes.version));
+        let gcda = Gcda::parse(&gcda.to_bytes()).unwrap();
+        let object = ObjectCounts::join("main.o".into(), &gcda, &notes).unwrap();
+        let total = |name: &str| object.functions.iter().find(|f| f.name == name).unwrap().total;
+        let of_ran = &gcda.functions[notes_position(&gcda, &notes, "ran")].counters[0].values;
+        assert!(of_ran.iter().all(|count| count == 7) && of_ran.len() >= 2, "{of_ran:?}");
+        assert_eq!(total("ran"), 7 * of_ran.len() as u64);
+        assert!(total("main") == 0 && [0, 9].contains(&total("never")), "{object:?}");
+
+        assert!(ImageCounters::read(&image, (9, 9)).is_err_and(|reason| reason.contains("no counters")));
+        assert!(ImageCounters::read(b"no ELF", gcc).is_err());
+        for at in (0..image.len()).step_by(97) {
+            let mut damaged = image.clone();
+            damaged[at] ^= 0xff;
+            if let Ok(mut counters) = ImageCounters::read(&damaged, gcc) {
+                let _ = counters.count(&blocks);
+            }
+        }
+    }
+
+    fn notes_position(gcda: &Gcda, notes: &GcnoFile, name: &str) -> usize {
+        let is_it = |function: &GcdaFunction| notes.functions[&function.ident].name == name;
+        gcda.functions.iter().position(is_it).unwrap()
+    }
+
+    #[test]
+    fn executions_are_sums_of_the_blocks_over_an_instruction() {
+        let executions = Executions::of(&[block(10, 20, 3), block(15, 30, 4), block(31, 31, 5)]);
+        let counts = [9, 10, 14, 15, 20, 21, 30, 31, 32].map(|address| executions.at(address));
+        assert_eq!(counts, [0, 3, 3, 7, 7, 4, 4, 5, 0]);
+        let full = Executions::of(&[block(1, 2, u64::MAX), block(1, 2, u64::MAX)]);
+        assert_eq!((full.at(1), full.at(3)), (u64::MAX, 0));
+    }
+}

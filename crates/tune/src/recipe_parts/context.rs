@@ -159,21 +159,31 @@ impl<'a> RecipeContext<'a> {
         capture: CaptureOptions,
         model: Option<&Model>,
     ) -> Result<RecordedProfile> {
-        let request = self.training(kernel, capture, model);
-        let of = self.engine.run(name, &request, record)?;
-        let also = self.settings.also_trained_on;
-        if also.is_empty() {
-            return Ok(of);
-        }
-        let mut all = vec![(of, 1)];
-        for (workload, weight) in also {
-            let request = RecordRequest { workload, ..request };
-            all.push((record(self.session(), &request)?, u64::from(*weight)));
+        let mut all = self.record_each(name, kernel, capture, model)?;
+        if all.len() == 1 {
+            return Ok(all.remove(0).0);
         }
         let parts: Vec<(&str, u64)> =
-            all.iter().map(|(recorded, weight)| (recorded.manifest.id.as_str(), *weight)).collect();
+            all.iter().map(|(of, weight)| (of.manifest.id.as_str(), u64::from(*weight))).collect();
         let MergeResult { path, manifest, .. } = merge(self.session().work, &parts)?;
         Ok(RecordedProfile { path, manifest })
+    }
+
+    /// Records the training run of each training workload; returns the recordings with their weights.
+    pub fn record_each(
+        &self,
+        name: StepName,
+        kernel: &Kernel,
+        capture: CaptureOptions,
+        model: Option<&Model>,
+    ) -> Result<Vec<(RecordedProfile, u32)>> {
+        let request = self.training(kernel, capture, model);
+        let mut all = vec![(self.engine.run(name, &request, record)?, 1)];
+        for (workload, weight) in self.settings.also_trained_on {
+            let request = RecordRequest { workload, ..request };
+            all.push((record(self.session(), &request)?, *weight));
+        }
+        Ok(all)
     }
 
     /// Returns the request that records the training run of `kernel`.

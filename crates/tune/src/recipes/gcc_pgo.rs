@@ -127,9 +127,16 @@ fn count_by_recording(
         Ok(counted_request(plain, base, &Exclusions::maintained()?.and(exclusions), executed)?)
     };
     let instrumented = context.build_excluding_broken(INSTRUMENTED_KERNEL, &request, plain, false)?;
-    let recording = context.record(TRAINING, &instrumented, TRAINING_CAPTURE, None)?;
-    let counters = engine.run(COUNTERS, (&instrumented, &recording), counters_of)?;
-    Ok((instrumented, vec![counters]))
+    let recordings = context.record_each(TRAINING, &instrumented, TRAINING_CAPTURE, None)?;
+    let mut counters = Vec::new();
+    for (number, (recording, weight)) in recordings.iter().enumerate() {
+        let of = match number {
+            0 => engine.run(COUNTERS, (&instrumented, recording), counters_of)?,
+            _ => counters_of(context.session(), (&instrumented, recording))?,
+        };
+        counters.extend((0..*weight).map(|_| of.clone()));
+    }
+    Ok((instrumented, counters))
 }
 
 fn build_instrumented(context: &RecipeContext, values: Option<&ValuePatches>) -> Result<Kernel> {

@@ -317,13 +317,13 @@ mod tests {
     #[test]
     fn a_counter_is_what_its_increments_executed() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("main.c"), PROGRAM).unwrap();
+        fs::write(dir.path().join("all.c"), PROGRAM).unwrap();
         let flags = "-O2 -no-pie -fno-pie -fprofile-arcs -ftest-coverage -fno-tree-loop-im \
                      -fprofile-update=prefer-atomic -fprofile-info-section=.rodata \
-                     -Wa,--defsym,__gcov_merge_add=0 main.c -o main -nostdlib -Wl,-emain";
+                     -Wa,--defsym,__gcov_merge_add=0 all.c -o image -nostdlib -Wl,-emain";
         let status = Command::new("gcc").current_dir(dir.path()).args(flags.split_whitespace()).status();
         assert!(status.unwrap().success());
-        let image = fs::read(dir.path().join("main")).unwrap();
+        let image = fs::read(dir.path().join("image")).unwrap();
         let said = Command::new("gcc").args(["-dumpfullversion"]).output().unwrap();
         let said = String::from_utf8(said.stdout).unwrap();
         let mut numbers = said.trim().split('.').map(|number| number.parse::<u32>().unwrap());
@@ -340,12 +340,12 @@ mod tests {
         // `ran` from end to end in two ways, and the first instruction of `never`.
         let blocks = [block(ran, ran + size - 1, 3), block(ran, ran + size - 1, 4), block(never, never, 9)];
         counters.count(&blocks).unwrap();
-        let notes = GcnoFile::parse(&fs::read(dir.path().join("main-main.gcno")).unwrap()).unwrap();
+        let notes = GcnoFile::parse(&fs::read(dir.path().join("image-all.gcno")).unwrap()).unwrap();
         let [(name, gcda)] = &counters.files[..] else { panic!("{} files", counters.files.len()) };
-        assert!(name.to_string().ends_with("/main-main.gcda"), "{name}");
+        assert!(name.to_string().ends_with("/image-all.gcda"), "{name}");
         assert_eq!((gcda.stamp, gcda.version.0), (notes.stamp, notes.version));
         let gcda = Gcda::parse(&gcda.to_bytes()).unwrap();
-        let object = ObjectCounts::join("main.o".into(), &gcda, &notes).unwrap();
+        let object = ObjectCounts::join("all.o".into(), &gcda, &notes).unwrap();
         let total = |name: &str| object.functions.iter().find(|f| f.name == name).unwrap().total;
         let of_ran = &gcda.functions[notes_position(&gcda, &notes, "ran")].counters[0].values;
         assert!(of_ran.iter().all(|count| count == 7) && of_ran.len() >= 2, "{of_ran:?}");

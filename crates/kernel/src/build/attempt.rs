@@ -2,7 +2,7 @@
 
 use crate::build::build_clock::BuildClock;
 use crate::build::configure::{configure, FinalConfig};
-use crate::build::copied_objects::begin_with;
+use crate::build::copied_objects::{begin_with, COPY};
 use crate::build::install::install_modules;
 use crate::inputs::release;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
@@ -251,6 +251,8 @@ impl<'a> BuildAttempt<'a> {
             Ok(()) => {}
             Err(error) => {
                 interrupt::check()?;
+                // A partial copy would become part of the kernel.
+                remove(&partial.join(COPY))?;
                 self.work.note(&format!("{error}: all objects are compiled"));
             }
         }

@@ -86,7 +86,7 @@ impl<'data> ImageCounters<'data> {
             return Err("it is not for x86-64".into());
         }
         let sections = elf.sections().map_err(|error| error.to_string())?;
-        let memory = Memory(sections.iter().filter(|section| section.loaded).collect());
+        let memory = ImageMemory(sections.iter().filter(|section| section.loaded).collect());
         let mut found = Self {
             files: Vec::new(),
             places: HashMap::new(),
@@ -108,7 +108,7 @@ impl<'data> ImageCounters<'data> {
         }
     }
 
-    fn add(&mut self, memory: &Memory, info: ObjectInfo) -> std::result::Result<(), String> {
+    fn add(&mut self, memory: &ImageMemory, info: ObjectInfo) -> std::result::Result<(), String> {
         let damaged = || format!("the description of {} is damaged", info.name);
         let mut functions = Vec::new();
         for number in 0..info.functions {
@@ -154,7 +154,7 @@ impl<'data> ImageCounters<'data> {
 
     /// Sets each counter to the executions of the instructions that increment it.
     fn count(&mut self, blocks: &[Block]) -> std::result::Result<(), String> {
-        let executions = Executions::of(blocks);
+        let executions = ExecutionCounts::of(blocks);
         for section in &self.code {
             let mut decoder = Decoder::with_ip(64, section.data, section.start, DecoderOptions::NONE);
             let mut instruction = Instruction::default();
@@ -211,12 +211,12 @@ fn increments(instruction: &Instruction) -> bool {
 }
 
 /// Numbers of executions by address.
-struct Executions {
+struct ExecutionCounts {
     /// Executions from each address on, sorted.
     from: Vec<(u64, u64)>,
 }
 
-impl Executions {
+impl ExecutionCounts {
     fn of(blocks: &[Block]) -> Self {
         let begins = blocks.iter().map(|block| (block.start.get(), i128::from(block.count)));
         let ends = blocks.iter().map(|block| (block.last.get().wrapping_add(1), -i128::from(block.count)));
@@ -255,7 +255,7 @@ struct ObjectInfo {
 
 impl ObjectInfo {
     /// Reads the description at an address, if it is one.
-    fn at(memory: &Memory, address: u64, version: GcovVersion) -> Option<Self> {
+    fn at(memory: &ImageMemory, address: u64, version: GcovVersion) -> Option<Self> {
         let merge_functions = u64::from(version.counter_kinds()?) * WORD;
         let functions = info::MERGE + merge_functions;
         let name = memory.text(memory.address(address + info::FILE_NAME)?)?;
@@ -273,9 +273,9 @@ impl ObjectInfo {
 }
 
 /// Contents of an image by address.
-struct Memory<'a, 'data>(Vec<&'a Section<'data>>);
+struct ImageMemory<'a, 'data>(Vec<&'a Section<'data>>);
 
-impl Memory<'_, '_> {
+impl ImageMemory<'_, '_> {
     fn bytes(&self, address: u64, size: u64) -> Option<&[u8]> {
         let section = self.0.iter().find(|section| (section.start..section.end).contains(&address))?;
         section.bytes(address, size)
@@ -370,10 +370,10 @@ mod tests {
 
     #[test]
     fn executions_are_sums_of_the_blocks_over_an_instruction() {
-        let executions = Executions::of(&[block(10, 20, 3), block(15, 30, 4), block(31, 31, 5)]);
+        let executions = ExecutionCounts::of(&[block(10, 20, 3), block(15, 30, 4), block(31, 31, 5)]);
         let counts = [9, 10, 14, 15, 20, 21, 30, 31, 32].map(|address| executions.at(address));
         assert_eq!(counts, [0, 3, 3, 7, 7, 4, 4, 5, 0]);
-        let full = Executions::of(&[block(1, 2, u64::MAX), block(1, 2, u64::MAX)]);
+        let full = ExecutionCounts::of(&[block(1, 2, u64::MAX), block(1, 2, u64::MAX)]);
         assert_eq!((full.at(1), full.at(3)), (u64::MAX, 0));
     }
 }

@@ -29,10 +29,10 @@ use std::path::{Component, Path, PathBuf};
 /// those of other trees, and those of modules that were built elsewhere or at another time. Counters
 /// of the build's own modules are used like those of the image.
 ///
-/// Every case of a large `switch` gets a share of its weight, so that other work does not pay for what
-/// the training never took. Each file gets the program summary, which the kernel does not export and without which GCC
-/// silently ignores the whole profile. The result is named by its content; an existing result is
-/// reused.
+/// Every case of a large `switch` gets a share of its weight, so that other work does not pay for
+/// what the training never took. Each file gets the program summary, which the kernel does not
+/// export and without which GCC silently ignores the whole profile. The result is named by its
+/// content; an existing result is reused.
 ///
 /// # Errors
 /// Counters that do not pass the gate ([`crate::quality`]): nothing exported, files missing, of

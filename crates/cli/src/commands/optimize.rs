@@ -231,19 +231,23 @@ fn print(matrix: &CrossResult, output: &CliOutput) {
     let metrics = Metric::COUNTED.map(|metric| format!("#{}", metric.title().to_uppercase()));
     let mut heads = vec!["TUNED FOR", "RUNNING"];
     heads.extend(metrics.iter().map(String::as_str));
-    heads.push("#SCORE");
+    heads.extend(["#SCORE", "#WORST ROW", "OPERATION"]);
     let lines = matrix.rows.iter().flat_map(|row| {
         row.cells.iter().map(|cell| {
             let mut line = vec![row.tuned_for.clone(), cell.running.clone()];
             line.extend(cell.changes.iter().map(|change| format!("{change:+.2} %")));
             line.push(format!("{:.3}", cell.score));
+            let worst = cell.worst_operation.as_ref();
+            line.push(worst.map_or("-".into(), |worst| format!("{:+.2} %", worst.change_percent)));
+            line.push(worst.map_or("-".into(), |worst| worst.operation.clone()));
             line
         })
     });
     output.table(&heads, lines);
     output.print(
         "\nchanges against the base kernel; misses by a front-end model; score: model cycles as a ratio to the base \
-         kernel's (the geometric mean of the four ratios where the model has no costs), less is better",
+         kernel's (the geometric mean of the four ratios where the model has no costs), less is better; worst row: the \
+         operation whose path length grew most, or shrank least",
     );
 }
 

@@ -26,6 +26,17 @@ pub struct CrossCell {
     /// Ratio of model cycles to those of the base kernel; without cycles, the geometric mean of the
     /// four ratios. Less is better.
     pub score: f64,
+    /// Operation whose path length grew most, or shrank least; `None` without operations.
+    pub worst_operation: Option<OperationChange>,
+}
+
+/// Change of an operation's path length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OperationChange {
+    /// Name of the operation.
+    pub operation: String,
+    /// Change against the base kernel in percent.
+    pub change_percent: f64,
 }
 
 /// A kernel tuned for one workload, running each of them.
@@ -115,6 +126,7 @@ pub fn cross(
                 running: running.name.clone(),
                 changes: changes(&comparison),
                 score: score(&comparison),
+                worst_operation: worst_operation(&comparison),
             });
         }
         rows.push(CrossRow { tuned_for: tuned_for.clone(), kernel: with.manifest.id.clone(), cells });
@@ -151,6 +163,15 @@ pub fn dry_run(
 pub(crate) fn changes(comparison: &Comparison) -> [f64; 4] {
     let change = |metric| comparison.row(TOTAL, metric).and_then(|row| row.change_percent);
     Metric::COUNTED.map(|metric| change(metric).unwrap_or_default())
+}
+
+/// Returns the operation whose path length grew most, the first of equal ones.
+fn worst_operation(comparison: &Comparison) -> Option<OperationChange> {
+    let changes = comparison.operations().filter_map(|operation| {
+        let change_percent = comparison.row(operation, Metric::PathLength)?.change_percent?;
+        Some(OperationChange { operation: operation.into(), change_percent })
+    });
+    changes.reduce(|worst, other| if other.change_percent > worst.change_percent { other } else { worst })
 }
 
 /// Returns the tuned kernel's score: 1 means no change, less is better. This is the ratio of model

@@ -352,6 +352,14 @@ impl Comparison {
         names.filter(move |name| last.replace(*name) != Some(*name))
     }
 
+    /// Returns the row of the operation whose `metric` grew most, or shrank least; the first of
+    /// equal ones. `None` if no operation has a change in percent.
+    pub fn largest_growth(&self, metric: Metric) -> Option<&MetricRow> {
+        let of_metric = |row: &&MetricRow| row.metric == metric && row.operation != TOTAL;
+        let rows = self.rows.iter().filter(of_metric).filter(|row| row.change_percent.is_some());
+        rows.reduce(|worst, row| if row.change_percent > worst.change_percent { row } else { worst })
+    }
+
     /// Serializes the comparison as indented JSON with a final newline; a contract
     /// (`docs/json.md`).
     pub fn to_json(&self) -> String {

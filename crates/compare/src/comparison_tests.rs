@@ -164,3 +164,14 @@ fn another_schema_is_refused() {
     assert!(error.contains("its schema is \"kerntune-comparison/2\""), "{error}");
     assert!(Comparison::from_json("{}").unwrap_err().to_string().contains("missing field `schema`"));
 }
+
+#[test]
+fn the_largest_growth_is_of_an_operation_and_not_the_total() {
+    let base = run(&[("a", 10, 1000, 100, 0, 0), ("b", 10, 1000, 100, 0, 0), ("c", 10, 1000, 100, 0, 0)]);
+    let tuned = run(&[("a", 10, 900, 100, 1, 0), ("b", 10, 1010, 90, 1, 0), ("c", 10, 1010, 80, 1, 0)]);
+    let comparison = Comparison::new(&base, &base, &tuned, labels()).unwrap();
+    let worst = |metric| comparison.largest_growth(metric).map(|row| row.operation.as_str());
+    assert_eq!(worst(Metric::PathLength), Some("b"));
+    assert_eq!(worst(Metric::TakenBranches), Some("a"));
+    assert_eq!(worst(Metric::L1iMisses), None, "from 0 there is no change in percent");
+}

@@ -165,13 +165,10 @@ pub(crate) fn changes(comparison: &Comparison) -> [f64; 4] {
     Metric::COUNTED.map(|metric| change(metric).unwrap_or_default())
 }
 
-/// Returns the operation whose path length grew most, the first of equal ones.
+/// Returns the operation whose path length grew most.
 fn worst_operation(comparison: &Comparison) -> Option<OperationChange> {
-    let changes = comparison.operations().filter_map(|operation| {
-        let change_percent = comparison.row(operation, Metric::PathLength)?.change_percent?;
-        Some(OperationChange { operation: operation.into(), change_percent })
-    });
-    changes.reduce(|worst, other| if other.change_percent > worst.change_percent { other } else { worst })
+    let row = comparison.largest_growth(Metric::PathLength)?;
+    Some(OperationChange { operation: row.operation.clone(), change_percent: row.change_percent? })
 }
 
 /// Returns the tuned kernel's score: 1 means no change, less is better. This is the ratio of model

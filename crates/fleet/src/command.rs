@@ -46,8 +46,7 @@ pub enum FleetCommand {
         /// counts; profiles without a match have weight 1; may be repeated
         #[arg(long, value_name = "KEY=VALUE:WEIGHT")]
         weight: Vec<String>,
-        /// Number of threads that read and add profiles, each with a few dozen in memory [default:
-        /// number of CPUs]
+        /// Number of threads that read and add profiles [default: number of CPUs]
         #[arg(short, long, value_name = "N")]
         jobs: Option<NonZeroUsize>,
         #[command(flatten)]

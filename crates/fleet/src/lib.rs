@@ -35,7 +35,6 @@ mod error;
 mod fleet;
 mod location;
 mod merge;
-mod merge_tree;
 mod query;
 mod sql;
 mod summary;

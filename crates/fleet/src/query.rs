@@ -2,7 +2,7 @@
 
 use crate::location::PartitionKey;
 use crate::{FleetEntry, Result};
-use kerntune_profile::FunctionTotals;
+use kerntune_profile::{FunctionTotals, NamedFunctions};
 use kerntune_work::interrupt;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl FunctionFigures {
 }
 
 /// Sums up profiles by the values of `by`. If `function` is given, also sums up all functions of
-/// this name, which reads every profile, one at a time.
+/// this name, which reads tables of every profile, one profile at a time.
 ///
 /// # Errors
 /// A damaged file, by its name; an interrupt.
@@ -67,12 +67,10 @@ pub fn query(
     function: Option<&str>,
 ) -> Result<Vec<ProfileGroup>> {
     let mut groups: BTreeMap<Vec<String>, ProfileGroup> = BTreeMap::new();
+    let mut named = function.map(NamedFunctions::new);
     for entry in entries {
         interrupt::check()?;
-        let (manifest, tables) = match function {
-            Some(_) => entry.load().map(|profile| (profile.manifest, Some(profile.tables)))?,
-            None => (entry.manifest()?, None),
-        };
+        let manifest = entry.manifest()?;
         let values: Vec<String> = by.iter().map(|&key| entry.location.get(key).to_owned()).collect();
         let date = entry.location.get(PartitionKey::Date);
         let unit = if manifest.exact { "instructions" } else { "ns" };
@@ -97,14 +95,10 @@ pub fn query(
         add(&mut group.lost_events, manifest.lost_events);
         group.first = group.first.as_str().min(date).to_owned();
         group.last = group.last.as_str().max(date).to_owned();
-        if let (Some(figures), Some(tables), Some(name)) = (&mut group.function, &tables, function) {
-            let totals = tables.totals(|_| true);
-            let mut any = false;
-            for totals in totals.iter().filter(|totals| tables.name(totals.function) == name) {
-                any = true;
-                figures.add(totals);
-            }
-            figures.profiles += u64::from(any);
+        if let (Some(figures), Some(named)) = (&mut group.function, &mut named) {
+            let totals = named.totals(&entry.path, &manifest)?;
+            figures.profiles += u64::from(!totals.is_empty());
+            totals.iter().for_each(|totals| figures.add(totals));
         }
     }
     Ok(groups.into_values().collect())

@@ -51,15 +51,50 @@ impl Profile {
     /// Loads a profile; returns an error if a file is not the one that the manifest names.
     pub fn load(dir: &Path) -> Result<Self> {
         let manifest = load_manifest(dir)?;
-        let tables = Tables::decode(
-            |table| read_table(dir, &manifest, table),
-            |table, source| undecoded(table_path(dir, table), source),
-        )?;
-        if let Some((table, what)) = tables.broken_reference() {
-            return Err(Error::Damaged { path: table_path(dir, table), what });
-        }
+        let tables = load_tables(dir, &manifest, WantedTables::ALL)?;
         note_use(&dir.join(RESULT_FILE));
         Ok(Self { manifest, tables })
+    }
+}
+
+/// Tables to load.
+pub(crate) struct WantedTables {
+    /// Names of the tables; `None` for all. A table needs those that it refers to.
+    pub names: Option<&'static [&'static str]>,
+    /// Rows of a table of symbols with the same hash, if the caller has read one: this one is then
+    /// checked, and stays empty.
+    pub known_symbols: Option<usize>,
+}
+
+impl WantedTables {
+    /// Every table, decoded.
+    pub const ALL: Self = Self { names: None, known_symbols: None };
+
+    fn is_wanted(&self, table: &str) -> bool {
+        self.names.is_none_or(|names| names.contains(&table))
+    }
+
+    fn is_decoded(&self, table: &str) -> bool {
+        table != "symbols" || self.known_symbols.is_none()
+    }
+}
+
+/// Loads tables of the profile in `dir`, whose manifest this is; the others are empty.
+///
+/// # Errors
+/// A file that is not the one that the manifest names; a row that refers to none.
+pub(crate) fn load_tables(dir: &Path, manifest: &Manifest, wanted: WantedTables) -> Result<Tables> {
+    let tables = Tables::decode(
+        |table| match wanted.is_wanted(table) {
+            true => Ok(read_table(dir, manifest, table)?.filter(|_| wanted.is_decoded(table))),
+            false => Ok(None),
+        },
+        |table, source| undecoded(table_path(dir, table), source),
+    )?;
+    let symbols = wanted.known_symbols.unwrap_or(tables.symbols.len());
+    match tables.broken_reference(symbols) {
+        Some((table, what)) => Err(Error::Damaged { path: table_path(dir, table), what }),
+        None => Ok(tables),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Every way to capture produces a [`Profile`]; every report, comparison and recipe reads one.
 //! Start from [`Profile`] (a [`Manifest`] and [`Tables`]), from [`list`] and [`find`] for profiles
-//! in the work directory, and from [`merge`] and [`difference`]. [`CallTree`] is for sums along call
-//! paths. `docs/profile.md` describes the directory and each column; [`SCHEMA`] is the same for
+//! in the work directory, and from [`merge`], [`ProfileSum`] and [`difference`]. [`CallTree`] is for
+//! sums along call paths. `docs/profile.md` describes the directory and each column; [`SCHEMA`] is the same for
 //! programs.
 //!
 //! Files are not trusted: loading fails, with the name of the file, if a file is not the one that
@@ -42,11 +42,17 @@ mod feeds;
 mod histogram;
 mod host;
 mod kinds;
+mod known_symbols;
 mod latest;
 mod manifest;
 mod merge;
+mod named_functions;
+mod numbering;
+mod page_reader;
 mod parquet_file;
 mod parquet_guard;
+mod profile_sum;
+mod row_sums;
 mod rules;
 mod sampled;
 mod scope;
@@ -73,8 +79,10 @@ pub use kinds::{CallKind, EdgeKind, ModelEvent, PathKind, RunPurpose, SwitchKind
 pub use manifest::{
     rfc3339, CaptureSummary, KernelId, Manifest, TableFile, TransferSummary, SCHEMA_NAME, SCHEMA_VERSION,
 };
-pub use merge::merge;
+pub use merge::{merge, merge_manifests};
+pub use named_functions::NamedFunctions;
 pub use parquet_file::ColumnType;
+pub use profile_sum::ProfileSum;
 pub use sampled::{CounterTotal, SamplingSummary};
 pub use scope::{RegionScope, ScopeTotals};
 pub use store::{find, keep, list, remove, ProfileList, StoredProfile};

@@ -1,6 +1,7 @@
 //! One table as a Parquet file in memory: the only module that uses the `parquet` crate for reading
 //! and writing tables.
 
+use crate::page_reader::ColumnPages;
 use crate::parquet_guard;
 use crate::{
     Address, CallKind, EdgeKind, FunctionIndex, Instructions, ModelEvent, PathKind, SwitchKind, ThreadKind,
@@ -8,12 +9,11 @@ use crate::{
 };
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
-use parquet::column::reader::ColumnReader;
+use parquet::column::reader::{get_column_reader, ColumnReader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
@@ -62,8 +62,11 @@ impl ColumnType {
 /// Rust type of a stored column value.
 pub trait StoredType: Sized {
     const TYPE: ColumnType;
+    /// A value that was read; texts are borrowed, since most become numbers.
+    type Read<'a>;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()>;
-    fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>>;
+    /// Reads values and calls `each` for each of them.
+    fn read(column: ColumnReader, rows: usize, each: impl FnMut(Self::Read<'_>) -> Result<()>) -> Result<()>;
 }
 
 /// Rust type of a field of a row, which is stored as [`Self::Stored`].
@@ -71,7 +74,7 @@ pub trait ColumnValue: Sized {
     type Stored: StoredType;
     fn store(&self) -> Self::Stored;
     /// Converts a stored value; returns `None` if the field has no such value.
-    fn restore(stored: Self::Stored) -> Option<Self>;
+    fn restore(stored: <Self::Stored as StoredType>::Read<'_>) -> Option<Self>;
 }
 
 /// Writer of a table, column by column.
@@ -110,7 +113,8 @@ pub fn encode(
 
 /// Reader of a table's columns by name.
 pub struct TableReader {
-    file: SerializedFileReader<Bytes>,
+    bytes: Arc<Bytes>,
+    metadata: ParquetMetaData,
 }
 
 impl TableReader {
@@ -118,9 +122,9 @@ impl TableReader {
     /// their size allows.
     pub fn open(bytes: Bytes) -> Result<Self> {
         parquet_guard::check_footer(&bytes)?;
-        let file = SerializedFileReader::new(bytes.clone())?;
-        parquet_guard::check_pages(&bytes, file.metadata())?;
-        let pairs = file.metadata().file_metadata().key_value_metadata();
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes)?;
+        parquet_guard::check_pages(&bytes, &metadata)?;
+        let pairs = metadata.file_metadata().key_value_metadata();
         let version = pairs
             .and_then(|all| all.iter().find(|pair| pair.key == VERSION_KEY))
             .and_then(|pair| pair.value.clone())
@@ -128,28 +132,30 @@ impl TableReader {
         if version != SCHEMA_VERSION.to_string() {
             return Err(general(format!("schema version {version:?}, this kerntune reads {SCHEMA_VERSION}")));
         }
-        Ok(Self { file })
+        Ok(Self { bytes: Arc::new(bytes), metadata })
     }
 
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
-        usize::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
+        usize::try_from(self.metadata.file_metadata().num_rows()).unwrap_or(0)
     }
 
     /// Reads all values of a column.
     pub fn column<C: ColumnValue>(&self, name: &str) -> Result<std::vec::IntoIter<C>> {
-        let index = (self.file.metadata().file_metadata().schema_descr().columns().iter())
+        let index = (self.metadata.file_metadata().schema_descr().columns().iter())
             .position(|column| column.name() == name)
             .ok_or_else(|| general(format!("no column {name:?}")))?;
         let mut cells = Vec::with_capacity(self.rows());
-        for group in 0..self.file.num_row_groups() {
-            let group = self.file.get_row_group(group)?;
-            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            for stored in C::Stored::read(group.get_column_reader(index)?, rows)? {
-                let cell = C::restore(stored)
-                    .ok_or_else(|| general(format!("column {name:?} has a value of no meaning")))?;
-                cells.push(cell);
-            }
+        for group in self.metadata.row_groups() {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            let column = group.columns().get(index).ok_or_else(|| general("a group lacks a column"))?;
+            let pages = ColumnPages::open(&self.bytes, column, rows)?;
+            let reader = get_column_reader(column.column_descr_ptr(), Box::new(pages));
+            C::Stored::read(reader, rows, |stored| {
+                let odd = || general(format!("column {name:?} has a value of no meaning"));
+                cells.push(C::restore(stored).ok_or_else(odd)?);
+                Ok(())
+            })?;
         }
         if cells.len() != self.rows() {
             return Err(general(format!("column {name:?} has {} of {} cells", cells.len(), self.rows())));
@@ -173,86 +179,101 @@ fn write<T: DataType>(
 
 impl StoredType for u32 {
     const TYPE: ColumnType = ColumnType::U32;
+    type Read<'a> = Self;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<i32> = values.into_iter().map(|v| v as i32).collect();
         write::<Int32Type>(column, &values, None)
     }
-    fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        mut each: impl FnMut(Self::Read<'_>) -> Result<()>,
+    ) -> Result<()> {
         let ColumnReader::Int32ColumnReader(mut column) = column else {
             return Err(general("a column is not of 32 bits"));
         };
         let mut values = Vec::with_capacity(rows);
         column.read_records(rows, None, None, &mut values)?;
-        Ok(values.into_iter().map(|v| v as u32).collect())
+        values.into_iter().try_for_each(|v| each(v as u32))
     }
 }
 
 impl StoredType for u64 {
     const TYPE: ColumnType = ColumnType::U64;
+    type Read<'a> = Self;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<i64> = values.into_iter().map(|v| v as i64).collect();
         write::<Int64Type>(column, &values, None)
     }
-    fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        mut each: impl FnMut(Self::Read<'_>) -> Result<()>,
+    ) -> Result<()> {
         let ColumnReader::Int64ColumnReader(mut column) = column else {
             return Err(general("a column is not of 64 bits"));
         };
         let mut values = Vec::with_capacity(rows);
         column.read_records(rows, None, None, &mut values)?;
-        Ok(values.into_iter().map(|v| v as u64).collect())
+        values.into_iter().try_for_each(|v| each(v as u64))
     }
 }
 
 impl StoredType for String {
     const TYPE: ColumnType = ColumnType::Text;
+    type Read<'a> = &'a str;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let values: Vec<ByteArray> = values.into_iter().map(|v| ByteArray::from(v.into_bytes())).collect();
         write::<ByteArrayType>(column, &values, None)
     }
-    fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        mut each: impl FnMut(Self::Read<'_>) -> Result<()>,
+    ) -> Result<()> {
         let ColumnReader::ByteArrayColumnReader(mut column) = column else {
             return Err(general("a column is not of text"));
         };
         let mut values = Vec::with_capacity(rows);
         column.read_records(rows, None, None, &mut values)?;
-        values.into_iter().map(text).collect()
+        values.iter().try_for_each(|value| each(value.as_utf8()?))
     }
 }
 
 impl StoredType for Option<String> {
     const TYPE: ColumnType = ColumnType::OptionalText;
+    type Read<'a> = Option<&'a str>;
     fn write(values: Vec<Self>, column: &mut SerializedColumnWriter<'_>) -> Result<()> {
         let levels: Vec<i16> = values.iter().map(|v| i16::from(v.is_some())).collect();
         let values: Vec<ByteArray> =
             values.into_iter().flatten().map(|v| ByteArray::from(v.into_bytes())).collect();
         write::<ByteArrayType>(column, &values, Some(&levels))
     }
-    fn read(column: ColumnReader, rows: usize) -> Result<Vec<Self>> {
+    fn read(
+        column: ColumnReader,
+        rows: usize,
+        mut each: impl FnMut(Self::Read<'_>) -> Result<()>,
+    ) -> Result<()> {
         let ColumnReader::ByteArrayColumnReader(mut column) = column else {
             return Err(general("a column is not of text"));
         };
         let (mut values, mut levels) = (Vec::new(), Vec::with_capacity(rows));
         column.read_records(rows, Some(&mut levels), None, &mut values)?;
-        let mut values = values.into_iter();
-        let next = |level| match level {
-            0 => Ok(None),
-            _ => values.next().map(text).transpose(),
-        };
-        levels.into_iter().map(next).collect()
+        let mut values = values.iter();
+        levels.into_iter().try_for_each(|level| match level {
+            0 => each(None),
+            _ => each(values.next().map(ByteArray::as_utf8).transpose()?),
+        })
     }
-}
-
-fn text(bytes: ByteArray) -> Result<String> {
-    bytes.as_utf8().map(str::to_owned)
 }
 
 /// Implements [`ColumnValue`] for types that are stored unchanged.
 macro_rules! plain {
-    ($($type:ty),*) => {
+    ($($type:ty: $read:ty => $owned:expr),*) => {
         $(impl ColumnValue for $type {
             type Stored = Self;
             fn store(&self) -> Self { self.clone() }
-            fn restore(stored: Self) -> Option<Self> { Some(stored) }
+            fn restore(stored: $read) -> Option<Self> { Some($owned(stored)) }
         })*
     };
 }
@@ -274,11 +295,16 @@ macro_rules! named {
         $(impl ColumnValue for $type {
             type Stored = String;
             fn store(&self) -> String { self.as_str().to_owned() }
-            fn restore(stored: String) -> Option<Self> { Self::from_name(&stored) }
+            fn restore(stored: &str) -> Option<Self> { Self::from_name(stored) }
         })*
     };
 }
 
-plain!(u32, u64, String, Option<String>);
+plain!(
+    u32: u32 => std::convert::identity,
+    u64: u64 => std::convert::identity,
+    String: &str => str::to_owned,
+    Option<String>: Option<&str> => |text: Option<&str>| text.map(str::to_owned)
+);
 wrapped!(Address(u64), FunctionIndex(u32), Instructions(u64), Ticks(u64));
 named!(EdgeKind, CallKind, ModelEvent, PathKind, SwitchKind, ThreadKind);

@@ -15,7 +15,7 @@ const SCHEMA_MAX: u64 = 256;
 /// Deepest nesting of structures in a footer; Parquet's own has six levels.
 const DEPTH_MAX: u32 = 16;
 /// Largest page after decompression, in bytes; ours have at most a few MiB.
-const PAGE_MAX: u64 = 64 << 20;
+pub const PAGE_MAX: u64 = 64 << 20;
 /// Largest ratio of decompressed to stored bytes, beyond [`PAGE_MAX`].
 const GROWTH_MAX: u64 = 256;
 /// Largest number of rows for each byte of the file, beyond [`ROWS_MIN`]. No two rows of a table

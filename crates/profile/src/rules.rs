@@ -8,12 +8,14 @@ use crate::FunctionIndex;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::hash::Hasher;
+use std::sync::Arc;
 
 /// Weight of one profile of a merge, and the numbers in the sum of what it numbers, by its own.
 #[derive(Default)]
 pub(crate) struct MergePart {
     pub weight: u64,
-    pub functions: Vec<FunctionIndex>,
+    pub functions: Arc<[FunctionIndex]>,
     pub regions: Vec<u32>,
     pub threads: HashMap<u32, u32>,
     pub paths: Vec<u32>,
@@ -73,29 +75,14 @@ pub(crate) trait ColumnRule<T: Ord> {
 pub(crate) trait TableRow: Clone + Debug {
     /// Compares the keys.
     fn order(&self, other: &Self) -> Ordering;
+    /// Hashes the key.
+    fn hash_key(&self, state: &mut impl Hasher);
     /// Converts a row of a part to a row of the sum.
     fn convert(&mut self, part: &MergePart);
     /// Adds a row with the same key.
     fn add(&mut self, other: &Self);
     /// Describes the first reference to a missing row.
     fn problem(&self, row: CheckedRow) -> Option<String>;
-}
-
-/// Adds the rows of a part; sorts by key.
-pub(crate) fn add_rows<R: TableRow>(sum: &mut Vec<R>, rows: &[R], part: &MergePart) {
-    sum.extend(rows.iter().cloned().map(|mut row| {
-        row.convert(part);
-        row
-    }));
-    // Stable, so that the first row of a key stays the first.
-    sum.sort_by(R::order);
-    sum.dedup_by(|row, first| {
-        let same = first.order(row).is_eq();
-        if same {
-            first.add(row);
-        }
-        same
-    });
 }
 
 /// Part of the key.

@@ -2,9 +2,10 @@
 
 use crate::parquet_file::{self, ColumnType, ColumnValue, StoredType, TableReader};
 use crate::parquet_guard;
+use crate::row_sums::RowSums;
 use crate::rules::{
-    add_rows, CheckedRow, ColumnRule, First, Function, FunctionOrNone, Key, Max, MergePart, Min, MinorKey,
-    Parent, PathNumber, Region, RegionNumber, Special, Sum, SymbolNumber, TableRow, Thread,
+    CheckedRow, ColumnRule, First, Function, FunctionOrNone, Key, Max, MergePart, Min, MinorKey, Parent,
+    PathNumber, Region, RegionNumber, Special, Sum, SymbolNumber, TableRow, Thread,
 };
 use crate::{
     Address, CallKind, EdgeKind, FunctionIndex, Instructions, ModelEvent, PathKind, SwitchKind, ThreadKind,
@@ -13,6 +14,7 @@ use crate::{
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 
 /// Name and columns of a table, as in `docs/profile.md`.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +75,12 @@ macro_rules! tables {
                         }))*
                     };
                     by(0).then_with(|| by(1)).then_with(|| by(2))
+                }
+
+                fn hash_key(&self, state: &mut impl Hasher) {
+                    $(if <$rule as ColumnRule<$type>>::RANK.is_some() {
+                        self.$column.hash(state);
+                    })*
                 }
 
                 fn convert(&mut self, part: &MergePart) {
@@ -148,22 +156,39 @@ macro_rules! tables {
                 Ok(tables)
             }
 
-            /// Adds the tables of a part: rows with the same key become one, and each table is
-            /// sorted by key.
-            pub(crate) fn add(&mut self, tables: &Self, part: &MergePart) {
-                $(add_rows(&mut self.$table, &tables.$table, part);)*
-            }
-
             /// Returns the first row that refers to a missing row: its table and a description.
-            /// `None` if all references are valid.
-            pub(crate) fn broken_reference(&self) -> Option<(&'static str, String)> {
-                let (symbols, regions) = (self.symbols.len(), self.regions.len());
+            /// `None` if all references are valid. `symbols` is the number of rows of symbols.
+            pub(crate) fn broken_reference(&self, symbols: usize) -> Option<(&'static str, String)> {
+                let regions = self.regions.len();
                 $(for (at, row) in self.$table.iter().enumerate() {
                     if let Some(problem) = row.problem(CheckedRow { at, row, symbols, regions }) {
                         return Some((stringify!($table), problem));
                     }
                 })*
                 None
+            }
+        }
+
+        /// Sums of all tables.
+        #[derive(Default)]
+        pub(crate) struct TableSums {
+            $($table: RowSums<$Row>,)*
+        }
+
+        impl TableSums {
+            /// Adds the tables of a part: rows with the same key become one.
+            pub fn add(&mut self, tables: Tables, part: &MergePart) {
+                $(self.$table.add(tables.$table, part);)*
+            }
+
+            /// Returns the sums, each in the order in which keys first appeared.
+            pub fn into_tables(self) -> Tables {
+                Tables { $($table: self.$table.into_rows(),)* }
+            }
+
+            /// Returns the sums, each sorted by key.
+            pub fn into_sorted(self) -> Tables {
+                Tables { $($table: self.$table.into_sorted(),)* }
             }
         }
     };

@@ -196,6 +196,16 @@ proptest! {
         prop_assert_eq!(max(&sum.tables), parts.iter().filter_map(|(p, _)| max(&p.tables)).max());
         let min = |t: &Tables| t.functions.iter().filter(|r| r.ended > 0).map(|r| r.min_ticks).min();
         prop_assert_eq!(min(&sum.tables), parts.iter().filter_map(|(p, _)| min(&p.tables)).min());
+        // Sums of neighbors add up to the same tables.
+        let half = |parts: &[(Profile, u64)]| {
+            let mut sum = ProfileSum::default();
+            parts.iter().for_each(|(part, weight)| sum.add(part.tables.clone(), *weight).unwrap());
+            sum
+        };
+        let (first, later) = parts.split_at(parts.len() / 2);
+        let mut halves = half(first);
+        halves.append(half(later)).unwrap();
+        prop_assert_eq!(halves.into_tables(), sum.tables.clone());
         // Subtracting a part by name leaves no rest.
         let none = difference(&sum, &sum).functions;
         prop_assert!(none.iter().all(|f| f.self_change() == 0));

@@ -29,6 +29,12 @@ pub struct BlockInfo {
 }
 
 impl BlockInfo {
+    /// Returns what the block stores in [`InlineCounters::block`](crate::InlineCounters::block) if its
+    /// number is `id`: the number in the lower [`NUMBER_BITS`], and above it the [`BlockExit`].
+    pub fn stored_number(&self, id: u32) -> u64 {
+        (id | BlockExit::of(self).0 << NUMBER_BITS).into()
+    }
+
     /// Returns the number of instructions.
     pub fn instructions(&self) -> u64 {
         self.offsets.len() as u64
@@ -61,15 +67,31 @@ impl BlockInfo {
     }
 }
 
-/// Properties of a block that are needed for each branch out of it. One byte, since the full table
-/// exceeds the caches.
+/// Bits of a stored number that are the block's number; a table of more blocks exceeds any memory.
+/// Together with the exit they are one positive 32-bit constant, which one instruction can store.
+const NUMBER_BITS: u32 = 28;
+
+/// Returns the number of the block that stored it, see [`BlockInfo::stored_number`].
+#[inline]
+pub fn stored_id(stored: u64) -> u32 {
+    stored as u32 & ((1 << NUMBER_BITS) - 1)
+}
+
+/// Properties of a block that are needed for each branch out of it. Generated code stores them with
+/// the block's number, since a table of them exceeds the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockExit(u8);
+pub struct BlockExit(u32);
 
 impl BlockExit {
-    const BRANCH: u8 = 1;
-    const RETURN: u8 = 2;
-    const USER: u8 = 4;
+    const BRANCH: u32 = 1;
+    const RETURN: u32 = 2;
+    const USER: u32 = 4;
+
+    /// Returns the exit of the block that stored its number, see [`BlockInfo::stored_number`].
+    #[inline]
+    pub fn of_stored(stored: u64) -> Self {
+        Self(stored as u32 >> NUMBER_BITS)
+    }
 
     fn of(block: &BlockInfo) -> Self {
         let way = match block.flow {
@@ -102,8 +124,6 @@ impl BlockExit {
 /// All blocks by number. Number 0 stands for no block.
 pub struct BlockTable {
     list: Vec<BlockInfo>,
-    /// Exit properties of each block.
-    exits: Vec<BlockExit>,
     by_key: HashMap<(u64, u16, u64), u32>,
     /// For each instruction address, the most recently translated kernel block that contains it and
     /// ends with an instruction that ends every block.
@@ -123,12 +143,7 @@ impl BlockTable {
             user: true,
             space: 0,
         };
-        Self {
-            exits: vec![BlockExit::of(&none)],
-            list: vec![none],
-            by_key: HashMap::new(),
-            ending: HashMap::new(),
-        }
+        Self { list: vec![none], by_key: HashMap::new(), ending: HashMap::new() }
     }
 
     /// Returns the number of a block, which may be a new one.
@@ -140,14 +155,10 @@ impl BlockTable {
             let addresses = block.offsets.iter().map(|&offset| block.start + u64::from(offset));
             self.ending.extend(addresses.map(|address| (address, id)));
         }
-        let exit = BlockExit::of(&block);
-        match (self.list.get_mut(id as usize), self.exits.get_mut(id as usize)) {
+        match self.list.get_mut(id as usize) {
             // The kernel patched itself: same place, same length, other code.
-            (Some(known), Some(way)) => (*known, *way) = (block, exit),
-            _ => {
-                self.list.push(block);
-                self.exits.push(exit);
-            }
+            Some(known) => *known = block,
+            None => self.list.push(block),
         }
         id
     }
@@ -181,10 +192,9 @@ impl BlockTable {
         self.list.get(id as usize)
     }
 
-    /// Returns the exit properties of a block by number.
-    #[inline]
-    pub fn exit(&self, id: u32) -> Option<BlockExit> {
-        self.exits.get(id as usize).copied()
+    /// Returns what a block stores, see [`BlockInfo::stored_number`].
+    pub fn stored_number(&self, id: u32) -> u64 {
+        self.get(id).map_or(id.into(), |block| block.stored_number(id))
     }
 
     /// Returns all blocks.
@@ -201,6 +211,34 @@ impl BlockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stored_number_has_the_way_out() {
+        let block = |flow, user| BlockInfo {
+            start: 100,
+            last: 100,
+            end: 101,
+            target: 0,
+            offsets: Box::new([0]),
+            flow,
+            counted_faults: CountedFaults::NONE,
+            user,
+            space: 0,
+        };
+        for (flow, user) in [
+            (BlockFlow::Branch(BranchKind::Return), false),
+            (BlockFlow::Branch(BranchKind::Call), true),
+            (BlockFlow::Straight, true),
+        ] {
+            let stored = block(flow, user).stored_number(1 << 27);
+            let exit = BlockExit::of_stored(stored);
+            assert_eq!(stored_id(stored), 1 << 27);
+            assert!(stored <= i32::MAX as u64);
+            assert_eq!(exit.is_branch(), matches!(flow, BlockFlow::Branch(_)));
+            assert_eq!(exit.is_return(), flow == BlockFlow::Branch(BranchKind::Return));
+            assert_eq!(exit.is_user(), user);
+        }
+    }
 
     #[test]
     fn a_cut_block_is_its_prefix() {
@@ -223,6 +261,8 @@ mod tests {
         let part = blocks.prefix(id, 2).unwrap();
         let part = blocks.get(part).unwrap();
         assert_eq!((part.start, part.last, part.end, part.instructions()), (100, 103, 107, 2));
+        assert_eq!(stored_id(part.stored_number(2)), 2);
+        assert!(!BlockExit::of_stored(part.stored_number(2)).is_branch());
         assert_eq!(blocks.prefix(id, 0), None);
         assert_eq!(blocks.prefix(id, 3), None);
     }

@@ -11,15 +11,9 @@ use kerntune_trace::{EnterKind, Event, FunctionKind, RecordedThread};
 
 impl Recorder {
     /// Handles the first instruction of `function`, with `rest` instructions left in its block.
-    #[inline]
     pub fn on_entry(&mut self, board: &mut InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
         if self.planner.functions.is_user(function) {
             return self.on_user_entry(board, function, rest);
-        }
-        if board.call != 0 && self.planner.functions.kind(function) == FunctionKind::Plain {
-            board.call = 0;
-            self.threads.running().push(function, EnterKind::Call);
-            return self.emit(board, rest, Event::Enter { function, how: EnterKind::Call });
         }
         match self.entered(board, function, rest)? {
             Some(how) => {
@@ -28,6 +22,22 @@ impl Recorder {
             }
             None => Ok(()),
         }
+    }
+
+    /// Works like [`Self::on_entry`] for a plain kernel function, mostly called.
+    #[inline]
+    pub fn on_plain_entry(
+        &mut self,
+        board: &mut InlineCounters,
+        function: u32,
+        rest: u64,
+    ) -> Result<(), Failure> {
+        if board.call == 0 {
+            return self.on_entry(board, function, rest);
+        }
+        board.call = 0;
+        self.threads.running().push(function, EnterKind::Call);
+        self.emit_kernel_call(board, rest, function)
     }
 
     /// Returns the way in which a kernel function is entered, according to the call flag; `None` if
@@ -154,8 +164,15 @@ impl Recorder {
     pub fn on_return(&mut self, board: &InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
         let functions = &self.planner.functions;
         if !functions.is_selection() && self.threads.running().ret_called(function) {
-            return self.emit(board, rest, Event::Exit);
+            return self.emit_exit(board, rest);
         }
+        self.on_other_return(board, function, rest)
+    }
+
+    /// Handles a `ret` that may end more or less than the innermost frame.
+    #[inline(never)]
+    fn on_other_return(&mut self, board: &InlineCounters, function: u32, rest: u64) -> Result<(), Failure> {
+        let functions = &self.planner.functions;
         let user = functions.is_user(function);
         let result = self.threads.running().ret(function, user);
         self.returned(board, rest, result, user)

@@ -1,50 +1,55 @@
-//! Execution counts of blocks on one CPU.
+//! Execution counts of blocks.
 
-/// Number of counters in one piece.
-pub const PIECE: usize = 1 << 14;
+/// Counters by block number, added up over all CPUs. Counters of blocks that were never translated
+/// take no memory.
+pub struct BlockCounters(Vec<u64>);
 
-/// Counters by block number, allocated in pieces of [`PIECE`], so that only translated blocks need
-/// memory.
-pub trait BlockCounters {
-    /// Returns the counters of the `PIECE` blocks from number `piece * PIECE` on; `None` if nothing
-    /// is counted there.
-    fn piece(&mut self, piece: usize) -> Option<&mut [u64]>;
+impl BlockCounters {
+    /// Creates counters of 0 for this many blocks.
+    pub fn new(blocks: usize) -> Self {
+        Self(vec![0; blocks])
+    }
 
     /// Returns the number of blocks that can be counted.
-    fn room(&self) -> usize;
+    pub fn room(&self) -> usize {
+        self.0.len()
+    }
 
     /// Returns the counter of a block.
     #[inline]
-    fn of(&mut self, block: u32) -> Option<&mut u64> {
-        self.piece(block as usize / PIECE)?.get_mut(block as usize % PIECE)
+    pub fn of(&mut self, block: u32) -> Option<&mut u64> {
+        self.0.get_mut(block as usize)
     }
 
     /// Sets the counters of the first `blocks` blocks to 0.
-    fn clear(&mut self, blocks: usize) {
-        for piece in 0..blocks.div_ceil(PIECE) {
-            if let Some(counters) = self.piece(piece) {
-                counters.fill(0);
-            }
-        }
+    pub fn clear(&mut self, blocks: usize) {
+        let blocks = blocks.min(self.room());
+        self.0[..blocks].fill(0);
     }
 
-    /// Calls `visit` with number and count of each block that ran, among the first `blocks`.
-    fn each(&mut self, blocks: usize, visit: &mut dyn FnMut(usize, u64)) {
-        for piece in 0..blocks.div_ceil(PIECE) {
-            let counters = self.piece(piece).unwrap_or_default();
-            for (at, &count) in counters.iter().enumerate().filter(|(_, &count)| count > 0) {
-                visit(piece * PIECE + at, count);
-            }
-        }
+    /// Returns number and count of each block that ran, among the first `blocks`.
+    pub fn ran(&self, blocks: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.0.iter().copied().enumerate().take(blocks).filter(|&(_, count)| count > 0)
     }
 }
 
-impl BlockCounters for Vec<u64> {
-    fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
-        self.chunks_mut(PIECE).nth(piece)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn room(&self) -> usize {
-        self.len()
+    #[test]
+    fn blocks_that_ran_are_listed_until_they_are_cleared() {
+        let mut counters = BlockCounters::new(4);
+        for block in [3, 1, 3, 9] {
+            if let Some(count) = counters.of(block) {
+                *count += 1;
+            }
+        }
+        assert_eq!(counters.ran(9).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
+        assert_eq!(counters.ran(3).collect::<Vec<_>>(), [(1, 1)]);
+        counters.clear(2);
+        assert_eq!(counters.ran(9).collect::<Vec<_>>(), [(3, 2)]);
+        counters.clear(9);
+        assert_eq!(counters.ran(9).count(), 0);
     }
 }

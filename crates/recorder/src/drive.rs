@@ -1,9 +1,8 @@
-//! Execution of hooks in the way of QEMU. Used for machines other than QEMU, such as those of
-//! tests, and for QEMU with several CPUs, whose generated code cannot distinguish them.
+//! Recorder together with the state that translated code updates, and the execution of hooks.
 //!
-//! The machine passes each block of instructions as it begins, and each instruction before its
-//! execution. The counting, storing and calling back that QEMU's generated code would do happens
-//! here.
+//! QEMU's generated code counts, stores and calls back by itself. For machines other than QEMU, such
+//! as those of tests, and for QEMU's blocks that cannot do so, the hooks are executed here: the machine
+//! passes each block of instructions as it begins, and each instruction before its execution.
 
 use crate::counters::BlockCounters;
 use crate::inline_counters::InlineCounters;
@@ -26,7 +25,7 @@ pub struct HookRunner {
     pub(crate) board: InlineCounters,
     /// Inline counters of all CPUs; those of the executing CPU are outdated.
     boards: Vec<InlineCounters>,
-    counts: Vec<Vec<u64>>,
+    pub(crate) counts: BlockCounters,
     cpu: usize,
 }
 
@@ -45,16 +44,14 @@ impl HookRunner {
         Self::with_cpus(spec, 1, BLOCKS)
     }
 
-    /// Creates a runner for `cpus` CPUs, of which the first executes, with `blocks` block counters
-    /// each.
+    /// Creates a runner for `cpus` CPUs, of which the first executes, with `blocks` block counters.
     ///
     /// # Errors
     /// Those of [`Recorder::new`].
     pub fn with_cpus(spec: &RecorderSpec, cpus: usize, blocks: usize) -> Result<Self, Failure> {
         let recorder = Recorder::new(spec, cpus)?;
         let board = InlineCounters { call: recorder.first_call(), ..InlineCounters::default() };
-        let counts = (0..cpus).map(|_| vec![0; blocks]).collect();
-        Ok(Self { recorder, board, boards: vec![board; cpus], counts, cpu: 0 })
+        Ok(Self { recorder, board, boards: vec![board; cpus], counts: BlockCounters::new(blocks), cpu: 0 })
     }
 
     /// Switches to another CPU.
@@ -74,13 +71,22 @@ impl HookRunner {
     /// Translates the instructions of a block in this page of the machine's memory.
     pub fn translate(&mut self, insns: &[Insn], page: u64, cpu: &mut dyn StoppedCpu) -> HookedBlock {
         let mut hooks = Vec::new();
-        self.recorder.translate(insns, page, cpu, &mut hooks);
+        self.plan(insns, page, cpu, &mut hooks);
+        HookedBlock::new(hooks)
+    }
+
+    /// Appends the hooks of a block to translate.
+    pub(crate) fn plan(
+        &mut self,
+        insns: &[Insn],
+        page: u64,
+        cpu: &mut dyn StoppedCpu,
+        hooks: &mut Vec<Hook>,
+    ) {
+        self.recorder.translate(insns, page, cpu, hooks);
         if self.recorder.awaits_programs() {
-            self.recorder.programs_begin(&mut all(&mut self.counts));
+            self.recorder.programs_begin(&mut self.counts);
         }
-        // Stable: hooks at one place keep their order.
-        hooks.sort_by_key(|hook| hook.at);
-        HookedBlock { hooks }
     }
 
     /// Runs the hooks at the beginning of a block.
@@ -113,7 +119,7 @@ impl HookRunner {
 
     /// Handles a memory access of a block's only instruction.
     pub(crate) fn access(&mut self, block: u32) {
-        self.recorder.on_access(&mut self.board, &mut self.counts[self.cpu], block);
+        self.recorder.on_access(&mut self.board, &mut self.counts, block);
     }
 
     /// Ends the run and writes all files.
@@ -121,7 +127,7 @@ impl HookRunner {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        self.recorder.finish(&mut all(&mut self.counts))
+        self.recorder.finish(&mut self.counts)
     }
 
     fn act(
@@ -132,16 +138,16 @@ impl HookRunner {
     ) -> Result<(), Failure> {
         for hook in &block.hooks[hooks] {
             match hook.action {
-                HookAction::Call { callback, number, rest } => self.call_back(callback, number, rest, cpu)?,
+                HookAction::Call { callback, number, rest } => self.call_back(callback, number, rest as u64, cpu)?,
                 HookAction::CallUnless { field, value, callback, number, rest } => {
                     if *self.field(field) != value {
-                        self.call_back(callback, number, rest, cpu)?;
+                        self.call_back(callback, number, rest as u64, cpu)?;
                     }
                 }
                 HookAction::Store { field, value } => *self.field(field) = value,
                 HookAction::Add { field, value } => *self.field(field) += value,
                 HookAction::Count { block } => {
-                    if let Some(count) = self.counts[self.cpu].of(block) {
+                    if let Some(count) = self.counts.of(block) {
                         *count += 1;
                     }
                 }
@@ -152,7 +158,8 @@ impl HookRunner {
         Ok(())
     }
 
-    fn field(&mut self, offset: usize) -> &mut u64 {
+    /// Returns the field at a byte offset in [`InlineCounters`].
+    pub(crate) fn field(&mut self, offset: usize) -> &mut u64 {
         let board = &mut self.board;
         match offset {
             o if o == offset_of!(InlineCounters, kernel) => &mut board.kernel,
@@ -163,18 +170,22 @@ impl HookRunner {
         }
     }
 
-    fn call_back(
+    /// Runs a callback.
+    ///
+    /// # Errors
+    /// The trace cannot be written.
+    #[inline(always)]
+    pub(crate) fn call_back(
         &mut self,
         callback: Callback,
         number: u32,
-        rest: usize,
+        rest: u64,
         cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
-        let rest = rest as u64;
-        let Self { recorder, board, counts: all_counts, boards, cpu: number_of_cpu } = self;
-        let counts = &mut all_counts[*number_of_cpu];
+        let Self { recorder, board, counts, boards, cpu: number_of_cpu } = self;
         match callback {
             Callback::Entry => recorder.on_entry(board, number, rest)?,
+            Callback::PlainEntry => recorder.on_plain_entry(board, number, rest)?,
             Callback::Indirect => recorder.on_indirect(board, number, rest, cpu)?,
             Callback::Left => recorder.on_left(board, number != 0, rest)?,
             Callback::Return => recorder.on_return(board, number, rest)?,
@@ -197,7 +208,7 @@ impl HookRunner {
             Callback::Mark => {
                 let mark = [Mark::Begin, Mark::End, Mark::Operation, Mark::Note][number as usize & 3];
                 boards[*number_of_cpu] = *board;
-                recorder.on_mark(boards, &mut all(all_counts), mark, rest, cpu)?;
+                recorder.on_mark(boards, counts, mark, rest, cpu)?;
             }
             Callback::Point => recorder.on_point(board, number, rest)?,
             Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
@@ -208,12 +219,13 @@ impl HookRunner {
     }
 }
 
-/// Returns the block counters of all CPUs.
-fn all(counts: &mut [Vec<u64>]) -> Vec<&mut dyn BlockCounters> {
-    counts.iter_mut().map(|counts| counts as &mut dyn BlockCounters).collect()
-}
-
 impl HookedBlock {
+    pub(crate) fn new(mut hooks: Vec<Hook>) -> Self {
+        // Stable: hooks at one place keep their order.
+        hooks.sort_by_key(|hook| hook.at);
+        Self { hooks }
+    }
+
     /// Returns the indices of the instructions that have hooks.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let is_done_here = |hook: &&Hook| {
@@ -230,14 +242,6 @@ impl HookedBlock {
     pub(crate) fn accesses(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         self.hooks.iter().filter_map(|hook| match hook.action {
             HookAction::Access { block } => Some((hook.at.unwrap_or(0), block)),
-            _ => None,
-        })
-    }
-
-    /// Returns the indices of the instructions whose data is followed, with their addresses.
-    pub(crate) fn data(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.hooks.iter().filter_map(|hook| match hook.action {
-            HookAction::Data { code } => Some((hook.at.unwrap_or(0), code)),
             _ => None,
         })
     }

@@ -34,9 +34,20 @@ impl EdgeTable {
     #[inline]
     pub fn count(&mut self, from: u32, to: u32, is_return: bool) {
         let key = u64::from(from) << 32 | u64::from(to);
-        let mask = self.slots.len() - 1;
         let near = if is_return { to } else { from };
-        let mut at = near as usize * SLOTS_PER_BLOCK;
+        let at = near as usize * SLOTS_PER_BLOCK;
+        let mask = self.slots.len() - 1;
+        match self.slots.get_mut(at & mask) {
+            Some(slot) if slot.key == key => slot.count += 1,
+            _ => self.count_from(at, key),
+        }
+    }
+
+    /// Counts a branch whose first slot is `at`.
+    // Apart, so that the frequent way saves no registers for it.
+    #[inline(never)]
+    fn count_from(&mut self, mut at: usize, key: u64) {
+        let mask = self.slots.len() - 1;
         loop {
             let slot = &mut self.slots[at & mask];
             if slot.key == key {

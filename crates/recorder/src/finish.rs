@@ -11,8 +11,8 @@ use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;
 
 impl Recorder {
-    /// Ends the run and writes all files. `counts` are the block counters of all CPUs.
-    pub fn finish(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Result<(), Failure> {
+    /// Ends the run and writes all files.
+    pub fn finish(&mut self, counts: &mut BlockCounters) -> Result<(), Failure> {
         if self.recording {
             // The guest ended inside a region. The data is kept, and the region stays open.
             self.notes.push("the guest ended inside a region".into());
@@ -32,8 +32,7 @@ impl Recorder {
         self.health.lost_jumps += self.planner.unguarded_jumps;
         self.health.uncounted_edges = self.edges.uncounted;
         if self.planner.capture.edges {
-            let counters = counts.first().map_or(0, |counts| counts.room());
-            self.health.uncounted_blocks = self.blocks.len().saturating_sub(counters) as u64;
+            self.health.uncounted_blocks = self.blocks.len().saturating_sub(counts.room()) as u64;
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
         if let Some(data) = &mut self.data {
@@ -90,15 +89,14 @@ impl Recorder {
 
     /// Returns the kernel functions that ran since the first program began; empty if blocks are not
     /// counted.
-    fn ran_since_boot(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Vec<u32> {
+    fn ran_since_boot(&mut self, counts: &BlockCounters) -> Vec<u32> {
         if !self.planner.capture.edges {
             return Vec::new();
         }
         self.note_used(counts);
-        let counters = counts.first().map_or(0, |counts| counts.room());
         let used = self.used.as_deref().unwrap_or_default();
         // A block without a counter may have run.
-        self.ran(|id| id >= counters || used.get(id).copied().unwrap_or(false))
+        self.ran(|id| id >= counts.room() || used.get(id).copied().unwrap_or(false))
     }
 
     /// Sums blocks and edges by address. Differently cut blocks of the same code add up.

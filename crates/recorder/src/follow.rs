@@ -1,5 +1,6 @@
 //! Control flow between blocks: taken branches, the front-end model, and blocks that are cut short.
 
+use crate::blocks::{stored_id, BlockExit};
 use crate::counters::BlockCounters;
 use crate::cpus::PerCpuState;
 use crate::data::DataTracker;
@@ -30,7 +31,7 @@ impl Recorder {
     /// Returns the most recently begun block, if it stored or announced its number.
     pub(crate) fn last(&self, board: &InlineCounters) -> Option<u32> {
         if self.planner.follows_branches() {
-            return Some(board.block as u32);
+            return Some(stored_id(board.block));
         }
         // Each block counts at least one instruction, so no block has begun since the announcement.
         self.cpu_state.announced.filter(|&(at, _)| at == board.total()).map(|(_, id)| id)
@@ -47,7 +48,7 @@ impl Recorder {
         self.last(board).or_else(|| match GuestIsa::is_kernel(address) {
             true => self.blocks.ending(address),
             // Control comes from user code: this is its last block.
-            false => Some(board.block as u32),
+            false => Some(stored_id(board.block)),
         })
     }
 
@@ -55,22 +56,33 @@ impl Recorder {
     /// conditional branch.
     #[inline]
     pub fn on_jump(&mut self, board: &InlineCounters, id: u32) {
-        let previous = board.block as u32;
-        let Some(way) = self.blocks.exit(previous) else { return };
-        if self.cpu_state.model.is_some() && !self.fetches(board, previous, id) {
-            return;
+        match self.cpu_state.model {
+            Some(_) => self.on_jump_with_model(board, id),
+            None => self.count_branch(board, id),
         }
+    }
+
+    // Apart, so that the way without a model saves no registers for it.
+    #[inline(never)]
+    fn on_jump_with_model(&mut self, board: &InlineCounters, id: u32) {
+        if self.fetches(board, stored_id(board.block), id) {
+            self.count_branch(board, id);
+        }
+    }
+
+    #[inline]
+    fn count_branch(&mut self, board: &InlineCounters, id: u32) {
+        let way = BlockExit::of_stored(board.block);
         if board.next != 0 && way.is_branch() {
             self.cpu_state.taken[usize::from(way.is_user())] += 1;
             if self.recording && self.planner.capture.edges && !way.is_user() {
-                self.edges.count(previous, id, way.is_return());
+                self.edges.count(stored_id(board.block), id, way.is_return());
             }
         }
     }
 
     /// Passes to the model the straight run of code that ended with `previous` and the branch to
     /// block `id`. Returns false if this was only a conditional branch that was not taken.
-    #[inline(never)]
     fn fetches(&mut self, board: &InlineCounters, previous: u32, id: u32) -> bool {
         let (Some(from), Some(to)) = (self.blocks.get(previous), self.blocks.get(id)) else { return false };
         let PerCpuState { model: Some(model), range_start, .. } = &mut self.cpu_state else { return true };
@@ -96,7 +108,7 @@ impl Recorder {
     pub fn on_interrupt(
         &mut self,
         board: &mut InlineCounters,
-        counts: &mut dyn BlockCounters,
+        counts: &mut BlockCounters,
         id: u32,
         exception: bool,
         cpu: &mut dyn StoppedCpu,
@@ -111,7 +123,7 @@ impl Recorder {
             self.cut(board, counts, block, done);
         }
         self.wake_cpu(board);
-        let Some(from) = self.blocks.get(board.block as u32) else { return };
+        let Some(from) = self.blocks.get(stored_id(board.block)) else { return };
         let PerCpuState { model, range_start, .. } = &mut self.cpu_state;
         if let Some(model) = model {
             let (mode, space) = (if from.user { CpuMode::User } else { CpuMode::Kernel }, from.space);
@@ -155,7 +167,7 @@ impl Recorder {
     pub fn on_rewrite(
         &mut self,
         board: &mut InlineCounters,
-        counts: &mut dyn BlockCounters,
+        counts: &mut BlockCounters,
         id: u32,
         cpu: &mut dyn StoppedCpu,
     ) {
@@ -174,14 +186,14 @@ impl Recorder {
         }
         self.cut(board, counts, running, done);
         if let Some(part) = self.blocks.prefix(running, done) {
-            board.block = part.into();
+            board.block = self.blocks.stored_number(part);
         }
         board.next = start;
     }
 
     /// Handles a memory access of the one-instruction block `id`. If the instruction lies in the
     /// middle of the running block, that block ends with it.
-    pub fn on_access(&mut self, board: &mut InlineCounters, counts: &mut dyn BlockCounters, id: u32) {
+    pub fn on_access(&mut self, board: &mut InlineCounters, counts: &mut BlockCounters, id: u32) {
         let Some(access) = self.blocks.get(id) else { return };
         let Some(running) = self.running(board, access.start) else { return };
         let Some(block) = self.blocks.get(running) else { return };
@@ -192,13 +204,13 @@ impl Recorder {
         self.cut(board, counts, running, done);
         if let Some(part) = self.blocks.prefix(running, done) {
             self.on_announce(board, part);
-            board.block = part.into();
+            board.block = self.blocks.stored_number(part);
             board.next = self.blocks.get(part).map_or(0, |part| part.end);
         }
     }
 
     /// Corrects the counts of block `id`, which executed only its first `done` instructions.
-    fn cut(&mut self, board: &mut InlineCounters, counts: &mut dyn BlockCounters, id: u32, done: u64) {
+    fn cut(&mut self, board: &mut InlineCounters, counts: &mut BlockCounters, id: u32, done: u64) {
         let Some(block) = self.blocks.get(id) else { return };
         let rest = block.instructions() - done;
         self.cpu_state.announced = None;
@@ -231,7 +243,7 @@ impl Recorder {
     pub(crate) fn settle(&mut self, board: &InlineCounters, rest: u64) {
         let PerCpuState { model, range_start, .. } = &mut self.cpu_state;
         let Some(model) = model else { return };
-        let Some(block) = self.blocks.get(board.block as u32) else { return };
+        let Some(block) = self.blocks.get(stored_id(board.block)) else { return };
         let Some(address) = block.address_of(rest) else { return };
         if *range_start != 0 && *range_start < address {
             let mode = if block.user { CpuMode::User } else { CpuMode::Kernel };

@@ -1,5 +1,6 @@
 //! Counts of blocks that QEMU leaves before their end, in each kind of recording.
 
+use crate::counters::BlockCounters;
 use crate::inline_counters::InlineCounters;
 use crate::plan::{Callback, Hook, HookAction};
 use crate::recorder::Recorder;
@@ -42,7 +43,7 @@ impl StoppedCpu for FakeCpu {
 struct FollowMachine {
     recorder: Recorder,
     board: InlineCounters,
-    counts: Vec<u64>,
+    counts: BlockCounters,
     cpu: FakeCpu,
     _directory: tempfile::TempDir,
 }
@@ -84,7 +85,7 @@ impl FollowMachine {
         let mut recorder = Recorder::new(&spec, 1).unwrap();
         // The kernel already runs.
         recorder.planner.unpacking = false;
-        Self { recorder, board: InlineCounters::default(), counts: vec![0; 64], cpu, _directory: directory }
+        Self { recorder, board: InlineCounters::default(), counts: BlockCounters::new(64), cpu, _directory: directory }
     }
 
     /// Runs the hooks of a block of this code up to instruction `done`, including that one.
@@ -104,7 +105,7 @@ impl FollowMachine {
         match action {
             HookAction::Store { field, value } => *place(board, field) = value,
             HookAction::Add { field, value } => *place(board, field) += value,
-            HookAction::Count { block } => counts[block as usize] += 1,
+            HookAction::Count { block } => *counts.of(block).unwrap() += 1,
             HookAction::Call { callback: Callback::Announce, number, .. } => {
                 recorder.on_announce(board, number)
             }

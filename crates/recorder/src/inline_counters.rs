@@ -1,8 +1,7 @@
 //! Counters updated by generated code without a callback.
 
-/// Counters and fields that generated code updates, one set per virtual CPU.
-// QEMU multiplies by the size; with a power of two this is a shift.
-#[repr(C)]
+/// Counters and fields that generated code updates, in one cache line.
+#[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InlineCounters {
     /// Kernel instructions in all blocks begun so far.
@@ -10,7 +9,7 @@ pub struct InlineCounters {
     /// User instructions in all blocks begun so far.
     pub user: u64,
     /// Number of the last block that stored it, see
-    /// [`Recorder::running`](crate::Recorder::running).
+    /// [`Recorder::running`](crate::Recorder::running), with the way in which it ends.
     pub block: u64,
     /// Address after the last completed block. 0 if a jump from there is no branch; see
     /// [`not_taken`](crate::plan::not_taken) for conditional branches. Kept only if branches are

@@ -1,5 +1,6 @@
 //! Requests and packets passed to functions of a simulated kernel, which are read from its memory.
 
+use crate::counters::BlockCounters;
 use crate::inline_counters::InlineCounters;
 use crate::recorder::Recorder;
 use kerntune_isa::{GuestIsa, Isa, Register, StoppedCpu};
@@ -117,11 +118,11 @@ impl IoMachine {
         self.memory.write(MARKS + name.len() as u64, &[0; 256]);
         self.memory.registers.insert(GuestIsa::ARGUMENTS[0], MARKS);
         let boards = [self.board];
-        self.recorder.on_mark(&boards, &mut [&mut vec![0; 8]], mark, 0, &mut self.memory).unwrap();
+        self.recorder.on_mark(&boards, &mut BlockCounters::new(8), mark, 0, &mut self.memory).unwrap();
     }
 
     fn finish(mut self) -> IoFile {
-        self.recorder.finish(&mut [&mut vec![0; 8]]).unwrap();
+        self.recorder.finish(&mut BlockCounters::new(8)).unwrap();
         let bytes = std::fs::read(self.directory.path().join(kerntune_trace::files::IO)).unwrap();
         serde_json::from_slice(&bytes).unwrap()
     }

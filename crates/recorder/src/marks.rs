@@ -69,12 +69,12 @@ impl Recorder {
         }
     }
 
-    /// Handles a mark, with `rest` instructions left in its block. `boards` and `counts` are those
-    /// of all CPUs.
+    /// Handles a mark, with `rest` instructions left in its block. `boards` are those of
+    /// all CPUs.
     pub fn on_mark(
         &mut self,
         boards: &[InlineCounters],
-        counts: &mut [&mut dyn BlockCounters],
+        counts: &mut BlockCounters,
         mark: Mark,
         rest: u64,
         cpu: &mut dyn StoppedCpu,
@@ -93,9 +93,7 @@ impl Recorder {
                 if self.regions.depth() == 0 {
                     self.recording = true;
                     self.note_used(counts);
-                    for counts in counts.iter_mut() {
-                        counts.clear(self.blocks.len());
-                    }
+                    counts.clear(self.blocks.len());
                     // Marks run in user mode.
                     self.cpu_state.user = true;
                     self.settle(board, rest);
@@ -127,16 +125,12 @@ impl Recorder {
         Ok(())
     }
 
-    pub(crate) fn stop(&mut self, counts: &mut [&mut dyn BlockCounters]) -> Result<(), Failure> {
+    pub(crate) fn stop(&mut self, counts: &BlockCounters) -> Result<(), Failure> {
         self.recording = false;
-        for counts in counts {
-            let (blocks, totals) = (self.blocks.len(), &mut self.block_totals);
-            totals.resize(blocks.max(totals.len()), 0);
-            counts.each(blocks, &mut |block, count| {
-                if let Some(total) = totals.get_mut(block) {
-                    *total += count;
-                }
-            });
+        let blocks = self.blocks.len();
+        self.block_totals.resize(blocks.max(self.block_totals.len()), 0);
+        for (block, count) in counts.ran(blocks) {
+            self.block_totals[block] += count;
         }
         match &mut self.trace {
             Some(trace) => trace.close(),

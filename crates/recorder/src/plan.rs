@@ -56,6 +56,8 @@ pub enum Callback {
     Jump,
     /// First instruction of a function.
     Entry,
+    /// First instruction of a plain kernel function.
+    PlainEntry,
     /// First instruction of a function, if the stack pointer decides whether it was called.
     EntryAt,
     /// Jump from a traced function to untraced code. The number is 0 in the kernel and 1 in user
@@ -412,7 +414,10 @@ impl HookPlanner {
         if user || self.follows_branches() {
             out.push(
                 None,
-                HookAction::Store { field: offset_of!(InlineCounters, block), value: block.id.into() },
+                HookAction::Store {
+                    field: offset_of!(InlineCounters, block),
+                    value: block.info.stored_number(block.id),
+                },
             );
         }
         let field = if user { offset_of!(InlineCounters, user) } else { offset_of!(InlineCounters, kernel) };
@@ -487,6 +492,9 @@ impl HookPlanner {
                     FunctionKind::SwitchTo => out.insn(at, Callback::Switch, function),
                     // A return thunk's instructions belong to the function that returns.
                     FunctionKind::ReturnThunk if self.stack_pointer => {}
+                    FunctionKind::Plain if place.traced && !user && !self.stack_pointer => {
+                        out.insn(at, Callback::PlainEntry, function);
+                    }
                     _ if place.traced => out.insn(at, self.entry(), function),
                     _ => {}
                 }

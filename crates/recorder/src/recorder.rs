@@ -21,7 +21,7 @@ use crate::Failure;
 use kerntune_isa::{BlockEnding, GuestIsa, Insn, Isa, StoppedCpu};
 use kerntune_layout::{FrontEnd, FrontEndConfig};
 use kerntune_trace::loaded::LoadSpec;
-use kerntune_trace::{Event, EventWeights, FunctionKind, RecorderSpec, RecordingHealth, VERSION};
+use kerntune_trace::{EnterKind, Event, EventWeights, FunctionKind, RecorderSpec, RecordingHealth, VERSION};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -217,23 +217,17 @@ impl Recorder {
     }
 
     /// Notes that the first program runs, and clears the counts of the boot.
-    pub fn programs_begin(&mut self, counts: &mut [&mut dyn BlockCounters]) {
+    pub fn programs_begin(&mut self, counts: &mut BlockCounters) {
         self.used = Some(Vec::new());
-        for counts in counts {
-            counts.clear(self.blocks.len());
-        }
+        counts.clear(self.blocks.len());
     }
 
     /// Marks the blocks that ran since the counts were cleared.
-    pub(crate) fn note_used(&mut self, counts: &mut [&mut dyn BlockCounters]) {
+    pub(crate) fn note_used(&mut self, counts: &BlockCounters) {
         let Some(used) = &mut self.used else { return };
         used.resize(self.blocks.len(), false);
-        for counts in counts {
-            counts.each(self.blocks.len(), &mut |block, _| {
-                if let Some(used) = used.get_mut(block) {
-                    *used = true;
-                }
-            });
+        for (block, _) in counts.ran(self.blocks.len()) {
+            used[block] = true;
         }
     }
 
@@ -251,9 +245,39 @@ impl Recorder {
         up.is_some_and(|address| self.planner.functions.image_covers(address))
     }
 
+    /// Works like [`Self::emit`] for the call of a kernel function.
+    #[inline(always)]
+    pub(crate) fn emit_kernel_call(
+        &mut self,
+        board: &InlineCounters,
+        rest: u64,
+        function: u32,
+    ) -> Result<(), Failure> {
+        let event = Event::Enter { function, how: EnterKind::Call };
+        if !self.is_narrow() {
+            return self.emit(board, rest, event);
+        }
+        self.cpu_state.user = false;
+        self.append(self.now(board, rest), EventWeights::NONE, event)
+    }
+
+    /// Works like [`Self::emit`] for the end of a function.
+    #[inline(always)]
+    pub(crate) fn emit_exit(&mut self, board: &InlineCounters, rest: u64) -> Result<(), Failure> {
+        if !self.is_narrow() {
+            return self.emit(board, rest, Event::Exit);
+        }
+        self.append(self.now(board, rest), EventWeights::NONE, Event::Exit)
+    }
+
+    /// Returns true while events are recorded without weights.
+    fn is_narrow(&self) -> bool {
+        self.recording && !self.planner.capture.weights
+    }
+
     /// Appends an event that precedes the instruction with `rest` instructions to the end of its
     /// block.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn emit(&mut self, board: &InlineCounters, rest: u64, event: Event) -> Result<(), Failure> {
         if !self.recording {
             return Ok(());
@@ -277,14 +301,24 @@ impl Recorder {
     }
 
     /// Appends an event that happens after `at` instructions.
-    #[inline]
+    // With the kind of event known, only its part of the encoding is left.
+    #[inline(always)]
     pub(crate) fn append(&mut self, at: u64, weights: EventWeights, event: Event) -> Result<(), Failure> {
         if let Some(trace) = &mut self.trace {
             if trace.push(at, weights, event) {
-                trace.close()?;
-                self.begin_chunk(at);
+                return self.next_chunk(at);
             }
         }
+        Ok(())
+    }
+
+    /// Closes the chunk, which is full, and begins another one.
+    #[cold]
+    fn next_chunk(&mut self, at: u64) -> Result<(), Failure> {
+        if let Some(trace) = &mut self.trace {
+            trace.close()?;
+        }
+        self.begin_chunk(at);
         Ok(())
     }
 

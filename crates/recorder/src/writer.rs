@@ -110,7 +110,7 @@ impl TraceWriter {
 
     /// Appends one event, with weights if the trace is wide. Returns true when the chunk is full
     /// and must be closed.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, instructions: u64, weights: EventWeights, event: Event) -> bool {
         // The count can go back when a waiting CPU turns out to have left its last block early.
         let delta = instructions.saturating_sub(self.last_instructions);

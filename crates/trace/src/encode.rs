@@ -11,7 +11,7 @@ pub const EVENT_MAX: usize = 64;
 
 /// Appends one event of a trace without weights. `delta` is the number of instructions since the
 /// previous event.
-#[inline]
+#[inline(always)]
 pub fn event(out: &mut Vec<u8>, delta: u64, event: Event) {
     put(out, delta, None, event);
 }
@@ -23,7 +23,8 @@ pub fn wide_event(out: &mut Vec<u8>, delta: u64, weights: EventWeights, event: E
     put(out, delta, Some(weights), event);
 }
 
-#[inline]
+// A constant event leaves a few instructions of this.
+#[inline(always)]
 fn put(out: &mut Vec<u8>, delta: u64, weights: Option<EventWeights>, event: Event) {
     let code = match event {
         Event::Enter { how: EnterKind::Call, .. } => kind::CALL,
@@ -47,6 +48,7 @@ fn put(out: &mut Vec<u8>, delta: u64, weights: Option<EventWeights>, event: Even
     }
 }
 
+#[inline(never)]
 fn rare(out: &mut Vec<u8>, event: Event) {
     let (code, argument) = match event {
         Event::Enter { function, how: EnterKind::Interrupt } => (other::INTERRUPT, Some(function)),

@@ -9,7 +9,7 @@
 //! distributions' builds; if they are missing, nothing is done.
 
 use super::level;
-use std::ffi::{c_void, CStr};
+use std::ffi::c_void;
 use std::mem::transmute;
 
 /// Exports of QEMU for updating the clock.
@@ -17,37 +17,37 @@ struct IcountClock {
     /// `void icount_update(CPUState *)`: adds the CPU's executed instructions, including those of
     /// its current block.
     update: unsafe extern "C" fn(*mut c_void),
-    /// `__thread CPUState *current_cpu` of this thread.
-    current: *const *mut c_void,
 }
 
 impl IcountClock {
     fn find() -> Option<Self> {
-        let symbol = |name: &CStr| Some(level::symbol(name)).filter(|address| !address.is_null());
-        let (update, current) = (symbol(c"icount_update")?, symbol(c"current_cpu")?);
+        let update = Some(level::symbol(c"icount_update")).filter(|address| !address.is_null())?;
         // SAFETY: QEMU's function of this name has this signature (system/cpus.h).
         let update = unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(update) };
-        Some(Self { update, current: current.cast() })
+        Some(Self { update })
     }
 }
 
 thread_local! {
-    /// Looked up at each thread's first halt, because the address of a thread-local variable
-    /// depends on the thread.
     static CLOCK: Option<IcountClock> = IcountClock::find();
+    /// `__thread CPUState *current_cpu`. Looked up by each thread, because the address of a
+    /// thread-local variable depends on the thread.
+    static CURRENT: *const *mut c_void = level::symbol(c"current_cpu").cast();
+}
+
+/// Returns the address of the CPU that this thread executes; `None` if QEMU does not show it.
+pub(super) fn current_cpu() -> Option<usize> {
+    let place = CURRENT.with(|place| *place);
+    // SAFETY: null, or the variable, which lives as long as the thread that we are on.
+    let cpu = unsafe { place.as_ref() }.map(|cpu| *cpu as usize);
+    cpu.filter(|cpu| *cpu != 0)
 }
 
 /// Updates the clock. Must be called from the last instruction of a block, on the executing thread.
 pub(super) fn account() {
     CLOCK.with(|clock| {
-        let Some(clock) = clock else { return };
-        // SAFETY: the variable lives as long as the thread that we are on; it holds the CPU that this thread executes, which
-        // QEMU lets only this thread account for.
-        unsafe {
-            let cpu = *clock.current;
-            if !cpu.is_null() {
-                (clock.update)(cpu);
-            }
-        }
+        let (Some(clock), Some(cpu)) = (clock, current_cpu()) else { return };
+        // SAFETY: the CPU that this thread executes, which QEMU lets only this thread account for.
+        unsafe { (clock.update)(cpu as *mut c_void) };
     });
 }

@@ -15,6 +15,8 @@ pub const FIRST: c_int = 4;
 /// Level since which each callback is passed its own argument, and none the plugin's id.
 pub const USERDATA: c_int = 7;
 
+/// Function of every level since [`FIRST`].
+const LEVEL_4: &CStr = c"qemu_plugin_scoreboard_new";
 /// Function that was added with level 6.
 const LEVEL_6: &CStr = c"qemu_plugin_set_pc";
 /// First QEMU of level 7.
@@ -32,8 +34,12 @@ pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(FIRST);
 static DECLARE: extern "C" fn() = declare;
 
 extern "C" fn declare() {
-    let version = || image_of(symbol(LEVEL_6)).find_map(version_in);
     qemu_plugin_version.store(suitable(!symbol(LEVEL_6).is_null(), version), Ordering::Relaxed);
+}
+
+/// Returns the major and minor version of the running QEMU; `None` if it cannot be found.
+pub(super) fn version() -> Option<(u32, u32)> {
+    image_of(symbol(LEVEL_4)).find_map(version_in)
 }
 
 /// Returns the level to declare to a QEMU with or without level 6's functions. A version that

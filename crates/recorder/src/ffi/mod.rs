@@ -1,7 +1,7 @@
 //! Interface to QEMU: the only files with `unsafe`.
 //!
 //! QEMU runs all virtual CPUs of an `-icount` machine on one thread, and translates on the same
-//! thread, so the single [`SingleCpuPlugin`] never has two users at a time. The plugin API's
+//! thread, so the single [`Plugin`] never has two users at a time. The plugin API's
 //! functions are looked up when the plugin is installed ([`api`]); a missing one is reported by
 //! name. Nothing here panics; if something did, `extern "C"` would abort QEMU rather than unwind
 //! into it.
@@ -12,19 +12,18 @@ mod halt;
 mod level;
 mod several;
 
-use crate::counters::{BlockCounters, PIECE};
 use crate::data::DataAccess;
-use crate::inline_counters::InlineCounters;
+use crate::drive::{HookRunner, HookedBlock};
 use crate::plan::{Hook, HookAction, MAX_BLOCKS};
-use crate::recorder::Recorder;
 use crate::Failure;
 use api::{
-    GByteArray, PluginApi, QemuInfo, RegisterDescriptor, ScoreboardField, ADD, NOT_EQUAL, NO_REGS,
-    READ_WRITE, R_REGS, STORE,
+    GByteArray, MemoryCallback, PluginApi, QemuInfo, RegisterDescriptor, ScoreboardField, ADD, NOT_EQUAL,
+    NO_REGS, READ_WRITE, R_REGS, STORE,
 };
 use kerntune_isa::{GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
 use level::LifeCycle;
+use several::{CpuTurns, InlineSlot};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -36,29 +35,35 @@ const REGISTERS: &[&str] = GuestIsa::REGISTERS;
 const MAX_CPUS: usize = 16;
 
 /// State kept between callbacks.
-struct SingleCpuPlugin {
+struct Plugin {
     api: PluginApi,
-    recorder: Recorder,
-    board_score: *mut c_void,
-    board: *mut InlineCounters,
-    vcpu: c_uint,
-    counts: ScoreboardCounters,
+    runner: HookRunner,
+    /// Scoreboard of one byte for each CPU, see [`InlineSlot`].
+    score: *mut c_void,
+    /// Place of the only CPU; unknown until it exists.
+    only: Option<InlineSlot>,
+    /// Turns of several CPUs.
+    turns: Option<CpuTurns>,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
     /// Instructions and hooks of the block in translation.
     insns: Vec<Insn>,
     hooks: Vec<Hook>,
+    /// True once a virtual CPU exists.
+    started: bool,
 }
 
-static PLUGIN: AtomicPtr<SingleCpuPlugin> = AtomicPtr::new(null_mut());
+static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
 
 /// Runs `work` on the plugin. A failure ends QEMU with a message, since an incomplete recording is
 /// worse than none.
-#[inline]
-fn with(work: impl FnOnce(&mut SingleCpuPlugin) -> Result<(), Failure>) {
+// Else the compiler shares one body among the callbacks, which then select their work at run time.
+#[inline(always)]
+fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
     let plugin = PLUGIN.load(Ordering::Relaxed);
     // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
-    // one emulation thread uses; no callback is entered while another one runs.
+    // one emulation thread uses; no callback is entered while another one runs, and generated code
+    // updates the counters in it only while none runs.
     if let Some(plugin) = unsafe { plugin.as_mut() } {
         if let Err(failure) = work(plugin) {
             fail(&failure);
@@ -72,59 +77,12 @@ fn fail(failure: &Failure) -> ! {
     unsafe { libc::_exit(RECORDER_FAILED) }
 }
 
-impl SingleCpuPlugin {
-    /// Splits the plugin into its counters, block counters, recorder and CPU.
+impl Plugin {
+    /// Splits the plugin into the recorder with its counters, and the CPU.
     #[inline]
-    fn parts(&mut self) -> (&mut InlineCounters, &mut ScoreboardCounters, &mut Recorder, QemuCpu<'_>) {
-        // SAFETY: set by `on_vcpu_init` before any translated code can run; QEMU keeps a
-        // scoreboard's memory in place as long as no virtual CPU is added, and we allow one.
-        let board = unsafe { &mut *self.board };
+    fn parts(&mut self) -> (&mut HookRunner, QemuCpu<'_>) {
         let cpu = QemuCpu { api: &self.api, registers: &self.registers, bytes: self.bytes };
-        (board, &mut self.counts, &mut self.recorder, cpu)
-    }
-}
-
-/// Block counters in scoreboards of [`PIECE`] each, created as blocks are translated, since QEMU
-/// allocates and clears each scoreboard for 16 CPUs.
-#[derive(Default)]
-struct ScoreboardCounters(Vec<CounterScoreboard>);
-
-struct CounterScoreboard {
-    score: *mut c_void,
-    counters: *mut u64,
-}
-
-impl BlockCounters for ScoreboardCounters {
-    #[inline]
-    fn piece(&mut self, piece: usize) -> Option<&mut [u64]> {
-        let counters = self.0.get(piece)?.counters;
-        // SAFETY: a scoreboard's memory of so many counters for the one virtual CPU, which stays in place as long as none is
-        // added; generated code adds to it only while no callback runs.
-        Some(unsafe { std::slice::from_raw_parts_mut(counters, PIECE) })
-    }
-
-    fn room(&self) -> usize {
-        self.0.len() * PIECE
-    }
-}
-
-impl ScoreboardCounters {
-    /// Makes room for this many blocks and one piece more: blocks that are cut short get numbers
-    /// between translations. The virtual CPU must exist.
-    fn reserve(&mut self, api: &PluginApi, vcpu: c_uint, blocks: usize) {
-        while self.room() < (blocks + PIECE).min(MAX_BLOCKS) {
-            // SAFETY: plain calls of the API; the scoreboard is QEMU's and valid for its lifetime.
-            self.0.push(unsafe {
-                let score = (api.qemu_plugin_scoreboard_new)(PIECE * size_of::<u64>());
-                CounterScoreboard { score, counters: (api.qemu_plugin_scoreboard_find)(score, vcpu).cast() }
-            });
-        }
-    }
-
-    /// Returns the scoreboard field that counts a block.
-    fn field(&self, block: u32) -> Option<ScoreboardField> {
-        let (piece, offset) = (block as usize / PIECE, block as usize % PIECE * size_of::<u64>());
-        self.0.get(piece).map(|piece| ScoreboardField { score: piece.score, offset })
+        (&mut self.runner, cpu)
     }
 }
 
@@ -198,12 +156,16 @@ fn pack(number: u32, rest: usize) -> *mut c_void {
     (u64::from(number) | (rest as u64) << 32) as *mut c_void
 }
 
-impl SingleCpuPlugin {
-    /// Registers one hook with QEMU.
-    fn register(&self, tb: *mut c_void, Hook { at, action }: Hook) {
-        let (api, board) = (&self.api, |offset| ScoreboardField { score: self.board_score, offset });
+impl Plugin {
+    /// Registers one hook with QEMU, for a block that this CPU translates.
+    fn register(&mut self, tb: *mut c_void, slot: InlineSlot, Hook { at, action }: Hook) {
+        let Self { api, runner, score, .. } = self;
+        let field = |place: &mut u64| ScoreboardField {
+            score: *score,
+            offset: (std::ptr::from_mut(place) as usize).wrapping_sub(slot.address),
+        };
         // SAFETY: called during the translation of `tb`, with places that are below its number of
-        // instructions; arguments are numbers, not pointers; fields lie within our scoreboards.
+        // instructions; arguments are numbers, not pointers; the counters stay in place.
         unsafe {
             let insn = at.map(|at| (api.qemu_plugin_tb_get_insn)(tb, at));
             let inline = |operation, field, value| match insn {
@@ -216,8 +178,8 @@ impl SingleCpuPlugin {
             };
             match action {
                 HookAction::Call { callback, number, rest } => {
-                    let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
                     let (function, argument) = (callbacks::of(callback), pack(number, rest));
+                    let flags = flags(callback.reads_cpu());
                     match insn {
                         Some(insn) => {
                             (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, flags, argument);
@@ -225,83 +187,82 @@ impl SingleCpuPlugin {
                         None => (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, function, flags, argument),
                     }
                 }
-                HookAction::CallUnless { field, value, callback, number, rest } => {
-                    let flags = if callback.reads_cpu() { R_REGS } else { NO_REGS };
+                HookAction::CallUnless { field: offset, value, callback, number, rest } => {
                     let (function, argument) = (callbacks::of(callback), pack(number, rest));
                     (api.qemu_plugin_register_vcpu_tb_exec_cond_cb)(
                         tb,
                         function,
-                        flags,
+                        flags(callback.reads_cpu()),
                         NOT_EQUAL,
-                        board(field),
+                        field(runner.field(offset)),
                         value,
                         argument,
                     );
                 }
-                HookAction::Store { field, value } => inline(STORE, board(field), value),
-                HookAction::Add { field, value } => inline(ADD, board(field), value),
+                HookAction::Store { field: offset, value } => inline(STORE, field(runner.field(offset)), value),
+                HookAction::Add { field: offset, value } => inline(ADD, field(runner.field(offset)), value),
                 HookAction::Count { block } => {
-                    if let Some(field) = self.counts.field(block) {
-                        inline(ADD, field, 1);
+                    if let Some(count) = runner.counts.of(block) {
+                        inline(ADD, field(count), 1);
                     }
                 }
-                HookAction::Data { code } => {
-                    if let Some(insn) = insn {
-                        let function = callbacks::on_data;
-                        (api.qemu_plugin_register_vcpu_mem_cb)(
-                            insn,
-                            function,
-                            R_REGS,
-                            READ_WRITE,
-                            code as *mut c_void,
-                        );
-                    }
+                HookAction::Access { .. } | HookAction::Data { .. } | HookAction::Touch => {
+                    self.register_access(tb, Hook { at, action });
                 }
-                HookAction::Touch => {
-                    if let Some(insn) = insn {
-                        let (function, argument) = (callbacks::on_touch, null_mut());
-                        (api.qemu_plugin_register_vcpu_mem_cb)(insn, function, NO_REGS, READ_WRITE, argument);
-                    }
-                }
-                HookAction::Access { block } => {
-                    if let Some(insn) = insn {
-                        (api.qemu_plugin_register_vcpu_mem_cb)(
-                            insn,
-                            callbacks::on_access,
-                            NO_REGS,
-                            READ_WRITE,
-                            pack(block, 0),
-                        );
-                    }
-                }
+            }
+        }
+    }
+
+    /// Registers a callback for memory accesses with QEMU, if the hook is one.
+    fn register_access(&self, tb: *mut c_void, Hook { at, action }: Hook) {
+        let (function, reads, argument): (MemoryCallback, _, _) = match action {
+            HookAction::Access { block } => (callbacks::on_access, false, pack(block, 0)),
+            HookAction::Data { code } => (callbacks::on_data, true, code as *mut c_void),
+            HookAction::Touch => (callbacks::on_touch, false, null_mut()),
+            _ => return,
+        };
+        let Some(at) = at else { return };
+        // SAFETY: as above.
+        unsafe {
+            let insn = (self.api.qemu_plugin_tb_get_insn)(tb, at);
+            (self.api.qemu_plugin_register_vcpu_mem_cb)(insn, function, flags(reads), READ_WRITE, argument);
+        }
+    }
+
+    /// Registers callbacks that execute the hooks of a block, for a CPU whose place is unknown.
+    fn register_callbacks(&mut self, tb: *mut c_void, hooks: &mut Vec<Hook>) {
+        hooks.iter().for_each(|hook| self.register_access(tb, *hook));
+        let Self { api, turns: Some(turns), .. } = self else { return };
+        let block = HookedBlock::new(std::mem::take(hooks));
+        let (all, places) = (block.reads_cpu(None), block.places());
+        let places: Vec<_> = places.map(|at| (at, block.reads_cpu(Some(at)), block.halts(at))).collect();
+        let number = turns.add(block);
+        // SAFETY: as above.
+        unsafe {
+            (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, several::on_block, flags(all), pack(number, 0));
+            for (at, reads, halts) in places {
+                let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
+                let function = if halts { several::on_halt } else { several::on_instruction };
+                (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, flags(reads), pack(number, at));
             }
         }
     }
 }
 
-impl LifeCycle for SingleCpuPlugin {
+impl LifeCycle for Plugin {
     fn vcpu_init(vcpu: c_uint) {
         with(|plugin| {
-            let api = &plugin.api;
-            // SAFETY: scoreboards are QEMU's, valid for its lifetime.
-            unsafe {
-                plugin.board = (api.qemu_plugin_scoreboard_find)(plugin.board_score, vcpu).cast();
-                (*plugin.board).call = plugin.recorder.first_call();
+            plugin.registers = registers(&plugin.api)?;
+            if plugin.turns.is_none() {
+                plugin.only = Some(InlineSlot::of(&plugin.api, plugin.score, vcpu));
             }
-            plugin.vcpu = vcpu;
-            plugin.registers = registers(api)?;
+            plugin.started = true;
             Ok(())
         });
     }
 
     fn exit() {
-        with(|plugin| {
-            if plugin.board.is_null() {
-                return Ok(());
-            }
-            let (_, counts, recorder, _) = plugin.parts();
-            recorder.finish(&mut [counts])
-        });
+        with(|plugin| if plugin.started { plugin.runner.finish() } else { Ok(()) });
     }
 
     fn translation(tb: *mut c_void) {
@@ -309,21 +270,36 @@ impl LifeCycle for SingleCpuPlugin {
             let Some(host_page) = instructions(&plugin.api, tb, &mut plugin.insns) else { return Ok(()) };
             let insns = std::mem::take(&mut plugin.insns);
             let mut hooks = std::mem::take(&mut plugin.hooks);
-            let mut cpu = QemuCpu { api: &plugin.api, registers: &plugin.registers, bytes: plugin.bytes };
-            plugin.recorder.translate(&insns, host_page, &mut cpu, &mut hooks);
-            if plugin.recorder.planner.capture.edges {
-                plugin.counts.reserve(&plugin.api, plugin.vcpu, plugin.recorder.blocks.len());
-            }
-            for hook in hooks.drain(..) {
-                plugin.register(tb, hook);
+            let (runner, mut cpu) = plugin.parts();
+            runner.plan(&insns, host_page, &mut cpu, &mut hooks);
+            let slot = match &plugin.turns {
+                None => plugin.only,
+                Some(turns) => {
+                    let slot = turns.slot();
+                    let (function, argument) = several::turn_callback(slot);
+                    // SAFETY: called during the translation of `tb`, with a number as an argument.
+                    unsafe {
+                        (plugin.api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, function, NO_REGS, argument);
+                    }
+                    slot
+                }
+            };
+            match slot {
+                Some(slot) => hooks.drain(..).for_each(|hook| plugin.register(tb, slot, hook)),
+                None => plugin.register_callbacks(tb, &mut hooks),
             }
             (plugin.insns, plugin.hooks) = (insns, hooks);
-            if plugin.recorder.awaits_programs() && !plugin.board.is_null() {
-                let (_, counts, recorder, _) = plugin.parts();
-                recorder.programs_begin(&mut [counts]);
-            }
             Ok(())
         });
+    }
+}
+
+/// Returns the flags of a callback.
+fn flags(reads_cpu: bool) -> c_int {
+    if reads_cpu {
+        R_REGS
+    } else {
+        NO_REGS
     }
 }
 
@@ -431,25 +407,23 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
     })?;
     let spec: RecorderSpec = serde_json::from_str(&text).map_err(|e| Failure(format!("{path}: {e}")))?;
     let (api, registration) = (PluginApi::load()?, api::registration(info.version_cur)?);
-    if cpus > 1 {
-        return several::install(id, api, registration, &spec, cpus);
-    }
-    let recorder = Recorder::new(&spec, 1)?;
-    // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
+    let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
+    let runner = HookRunner::with_cpus(&spec, cpus, blocks)?;
+    // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of these files.
     unsafe {
-        let plugin = Box::new(SingleCpuPlugin {
-            board_score: (api.qemu_plugin_scoreboard_new)(size_of::<InlineCounters>()),
+        let plugin = Box::new(Plugin {
+            score: (api.qemu_plugin_scoreboard_new)(1),
             bytes: (api.g_byte_array_new)(),
-            board: null_mut(),
-            vcpu: 0,
-            counts: ScoreboardCounters::default(),
+            only: None,
+            turns: (cpus > 1).then(|| CpuTurns::new(cpus)),
             registers: [null_mut(); REGISTERS.len()],
             insns: Vec::new(),
             hooks: Vec::new(),
-            recorder,
+            started: false,
+            runner,
             api,
         });
-        registration.register::<SingleCpuPlugin>(id);
+        registration.register::<Plugin>(id);
         PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
     }
     Ok(())

@@ -1,246 +1,209 @@
-//! Plugin for several virtual CPUs.
+//! Turns of several virtual CPUs.
 //!
 //! QEMU executes them in turn on one thread. With only one thread, it assumes that the CPU that
-//! translates a block is the only one to run it (`gen_cpu_index` of accel/tcg/plugin-gen.c, 9.2 and
+//! translates a block is the only one to run it (`gen_cpu_index` of accel/tcg/plugin-gen.c, 10.0 and
 //! later). Scoreboards and the CPU number passed to callbacks are then those of the CPU that
-//! translated the block first. Scoreboards are therefore not used here. A callback at the beginning
-//! of each block and before each watched instruction does what generated code does with one CPU
-//! ([`HookRunner`]). The CPU is identified by the address of its state, which generated code keeps
-//! in a host register.
+//! translated the block. So generated code updates one set of counters for all CPUs, which is
+//! exchanged at each turn. It calls [`kerntune_on_turn`] at the beginning of each block; only the
+//! first block of a turn leaves those few instructions. The CPU is identified by the address of its
+//! state, which generated code keeps in a host register.
+//!
+//! For QEMU, the counters are a place relative to the translating CPU's part of a scoreboard
+//! ([`InlineSlot`]). Which CPU translates is known by the address in `current_cpu`, which QEMU exports
+//! for its loadable modules, and whose number a block's callbacks pass. Until a CPU's number is known,
+//! or if nothing is exported, callbacks do in blocks what generated code cannot ([`HookRunner`]).
+//!
+//! [`HookRunner`]: crate::drive::HookRunner
 
-use super::api::{GByteArray, PluginApi, NO_REGS, READ_WRITE, R_REGS};
-use super::level::{CallbackRegistration, LifeCycle};
-use super::{data, fail, halt, instructions, pack, registers, QemuCpu, REGISTERS};
-use crate::drive::{HookRunner, HookedBlock};
-use crate::plan::MAX_BLOCKS;
+use super::api::{PluginApi, VcpuCallback};
+use super::{halt, level, with, Plugin, QemuCpu};
+use crate::drive::HookedBlock;
 use crate::Failure;
-use kerntune_isa::Insn;
-use kerntune_trace::RecorderSpec;
-use std::ffi::{c_int, c_uint, c_void};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// State kept between callbacks.
-struct MultiCpuPlugin {
-    api: PluginApi,
-    driver: HookRunner,
-    /// Translated blocks by callback number.
-    blocks: Vec<HookedBlock>,
+/// First QEMU whose generated code contains the number of the translating CPU.
+const CONSTANT_NUMBERS: (u32, u32) = (10, 0);
+/// Argument of [`on_turn`] in a block whose translating CPU has an unknown number.
+const UNKNOWN: usize = usize::MAX;
+
+/// Place in a scoreboard of one byte for each CPU, from which generated code finds the counters.
+///
+/// QEMU adds the field's offset and the CPU's number times the size of an element. It multiplies in
+/// place, and so would change a constant of the block to any other size's multiple.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InlineSlot {
+    /// Number of the CPU.
+    number: c_uint,
+    /// Address of the CPU's byte.
+    pub(super) address: usize,
+}
+
+impl InlineSlot {
+    /// Returns the place of a CPU, which must exist.
+    pub(super) fn of(api: &PluginApi, score: *mut c_void, number: c_uint) -> Self {
+        // SAFETY: a plain call of the API; the scoreboard is ours.
+        let address = unsafe { (api.qemu_plugin_scoreboard_find)(score, number) };
+        Self { number, address: address as usize }
+    }
+}
+
+/// CPUs that take turns.
+pub(super) struct CpuTurns {
     /// Addresses of the CPUs' states in the order in which the CPUs began: the boot CPU first, then
     /// the others as the kernel starts them, which is by number.
     states: Vec<usize>,
     cpus: usize,
-    /// Address of the executing CPU's state.
-    state: usize,
-    registers: [*mut c_void; REGISTERS.len()],
-    bytes: *mut GByteArray,
-    insns: Vec<Insn>,
+    /// Places of CPUs by their address in `current_cpu`.
+    slots: Vec<(usize, InlineSlot)>,
+    /// True if generated code contains the number of the translating CPU.
+    constant_numbers: bool,
+    /// Blocks whose hooks callbacks execute, by callback number, with the address of the translating
+    /// CPU.
+    blocks: Vec<(usize, HookedBlock)>,
 }
 
-static PLUGIN: AtomicPtr<MultiCpuPlugin> = AtomicPtr::new(null_mut());
+impl CpuTurns {
+    pub(super) fn new(cpus: usize) -> Self {
+        let version = level::version();
+        Self {
+            states: Vec::new(),
+            cpus,
+            slots: Vec::new(),
+            constant_numbers: version.is_none_or(|version| version >= CONSTANT_NUMBERS),
+            blocks: Vec::new(),
+        }
+    }
 
-/// Runs `work` on the plugin, like [`super::with`].
-#[inline]
-fn with(work: impl FnOnce(&mut MultiCpuPlugin) -> Result<(), Failure>) {
-    let plugin = PLUGIN.load(Ordering::Relaxed);
-    // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
-    // one emulation thread uses; no callback is entered while another one runs.
-    if let Some(plugin) = unsafe { plugin.as_mut() } {
-        if let Err(failure) = work(plugin) {
-            fail(&failure);
+    /// Returns the place of the translating CPU, if it is known.
+    pub(super) fn slot(&self) -> Option<InlineSlot> {
+        let translating = halt::current_cpu()?;
+        self.slots.iter().find(|(cpu, _)| *cpu == translating).map(|(_, slot)| *slot)
+    }
+
+    /// Returns the number of the CPU with this state. A new state is that of the next CPU.
+    fn number(&mut self, state: usize) -> Option<usize> {
+        self.states.iter().position(|known| *known == state).or_else(|| {
+            (self.states.len() < self.cpus).then(|| {
+                self.states.push(state);
+                self.states.len() - 1
+            })
+        })
+    }
+
+    /// Adds a block whose hooks callbacks execute, and returns its callback number.
+    pub(super) fn add(&mut self, block: HookedBlock) -> u32 {
+        self.blocks.push((halt::current_cpu().unwrap_or(0), block));
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Notes that QEMU passes `number` in a block.
+    fn learn(&mut self, api: &PluginApi, score: *mut c_void, number: c_uint, block: u32) {
+        let Some(&(translating, _)) = self.blocks.get(block as usize) else { return };
+        let is_known = self.slots.iter().any(|(cpu, _)| *cpu == translating);
+        if self.constant_numbers && translating != 0 && !is_known {
+            self.slots.push((translating, InlineSlot::of(api, score, number)));
         }
     }
 }
 
+/// Address of the executing CPU's state; 0 before the first block.
+static EXECUTING: AtomicUsize = AtomicUsize::new(0);
+
 // Generated code keeps the address of the CPU's state in this register (`TCG_AREG0` of
-// tcg/*/tcg-target.h). Pass it on as an additional argument.
+// tcg/*/tcg-target.h). Compare it, and pass it on as an additional argument if it is another one.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
-    ".hidden kerntune_on_block",
-    ".globl kerntune_on_block",
-    "kerntune_on_block:",
+    ".hidden kerntune_on_turn",
+    ".globl kerntune_on_turn",
+    "kerntune_on_turn:",
+    "cmp rbp, qword ptr [rip + {executing}]",
+    "jne 2f",
+    "ret",
+    "2:",
     "mov rdx, rbp",
-    "jmp {block}",
-    block = sym on_block,
+    "jmp {turn}",
+    executing = sym EXECUTING,
+    turn = sym on_turn,
 );
 #[cfg(target_arch = "aarch64")]
 core::arch::global_asm!(
-    ".hidden kerntune_on_block",
-    ".globl kerntune_on_block",
-    "kerntune_on_block:",
+    ".hidden kerntune_on_turn",
+    ".globl kerntune_on_turn",
+    "kerntune_on_turn:",
+    "adrp x2, {executing}",
+    "ldr x2, [x2, :lo12:{executing}]",
+    "cmp x2, x19",
+    "b.ne 2f",
+    "ret",
+    "2:",
     "mov x2, x19",
-    "b {block}",
-    block = sym on_block,
+    "b {turn}",
+    executing = sym EXECUTING,
+    turn = sym on_turn,
 );
 
-// SAFETY: the code above, which passes its arguments on to `on_block`, a safe function.
+// SAFETY: the code above, which passes its arguments on to `on_turn`, a safe function.
 unsafe extern "C" {
-    safe fn kerntune_on_block(cpu: c_uint, argument: *mut c_void);
+    safe fn kerntune_on_turn(number: c_uint, argument: *mut c_void);
 }
 
-/// Handles the beginning of a block on the CPU with this state.
-extern "C" fn on_block(_: c_uint, block: *mut c_void, state: usize) {
+/// Returns the callback for the beginning of a block, and its argument.
+pub(super) fn turn_callback(slot: Option<InlineSlot>) -> (VcpuCallback, *mut c_void) {
+    let assumed = slot.map_or(UNKNOWN, |slot| slot.number as usize);
+    (kerntune_on_turn, assumed as *mut c_void)
+}
+
+/// Handles the first block of a turn, on the CPU with this state. QEMU passes the number of the CPU
+/// that translated the block.
+#[cold]
+extern "C" fn on_turn(number: c_uint, assumed: *mut c_void, state: usize) {
     with(|plugin| {
-        if plugin.state != state {
-            plugin.turn(state)?;
-        }
-        let MultiCpuPlugin { api, driver, blocks, registers, bytes, .. } = plugin;
-        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-        match blocks.get(block as u64 as u32 as usize) {
-            Some(block) => driver.begin(block, &mut cpu),
-            None => Ok(()),
-        }
-    });
-}
-
-/// Handles a watched instruction before it runs.
-extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
-    with(|plugin| {
-        let (block, at) = (argument as u64 as u32, (argument as u64 >> 32) as usize);
-        let MultiCpuPlugin { api, driver, blocks, registers, bytes, .. } = plugin;
-        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-        match blocks.get(block as usize) {
-            Some(block) => driver.before(block, at, &mut cpu),
-            None => Ok(()),
-        }
-    });
-}
-
-/// Handles a halt.
-extern "C" fn on_halt(vcpu: c_uint, argument: *mut c_void) {
-    halt::account();
-    on_instruction(vcpu, argument);
-}
-
-/// Handles a memory access of a block's only instruction.
-extern "C" fn on_access(_: c_uint, _info: u32, _address: u64, block: *mut c_void) {
-    with(|plugin| {
-        plugin.driver.access(block as u64 as u32);
-        Ok(())
-    });
-}
-
-/// Handles a memory access of the instruction at `code`.
-extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
-    with(|plugin| {
-        let MultiCpuPlugin { api, driver, registers, bytes, .. } = plugin;
-        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-        let (access, physical) = data(api, info, address, code);
-        driver.recorder.on_data(access, physical, &mut cpu)
-    });
-}
-
-impl MultiCpuPlugin {
-    /// Switches to the CPU with another state.
-    #[cold]
-    fn turn(&mut self, state: usize) -> Result<(), Failure> {
-        let cpu = match self.states.iter().position(|known| *known == state) {
-            Some(cpu) => cpu,
-            None if self.states.len() < self.cpus => {
-                self.states.push(state);
-                self.states.len() - 1
-            }
-            None => {
-                return Err(Failure(format!(
-                    "this QEMU does not tell its {} CPUs apart as its generated code did up to now; record with one CPU",
-                    self.cpus
-                )))
-            }
+        let Plugin { runner, turns: Some(turns), .. } = plugin else { return Ok(()) };
+        let assumed = assumed as usize;
+        let cpu = turns.number(state).filter(|_| assumed == UNKNOWN || assumed == number as usize);
+        let Some(cpu) = cpu else {
+            return Err(Failure(format!(
+                "this QEMU does not tell its {} CPUs apart as its generated code did up to now; record with one CPU",
+                turns.cpus
+            )));
         };
-        self.state = state;
-        self.driver.turn(cpu)
-    }
+        EXECUTING.store(state, Ordering::Relaxed);
+        runner.turn(cpu)
+    });
 }
 
-impl LifeCycle for MultiCpuPlugin {
-    fn vcpu_init(_: c_uint) {
-        with(|plugin| {
-            plugin.registers = registers(&plugin.api)?;
-            Ok(())
-        });
-    }
-
-    fn exit() {
-        with(|plugin| if plugin.states.is_empty() { Ok(()) } else { plugin.driver.finish() });
-    }
-
-    fn translation(tb: *mut c_void) {
-        with(|plugin| {
-            let MultiCpuPlugin { api, driver, blocks, registers, bytes, insns, .. } = plugin;
-            let Some(host_page) = instructions(api, tb, insns) else { return Ok(()) };
-            let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-            let block = driver.translate(insns, host_page, &mut cpu);
-            let number = blocks.len() as u32;
-            // SAFETY: called during the translation of `tb`, with places that are below its number of instructions; arguments
-            // are numbers, not pointers.
-            unsafe {
-                let flags = |reads_cpu: bool| -> c_int {
-                    if reads_cpu {
-                        R_REGS
-                    } else {
-                        NO_REGS
-                    }
-                };
-                let all = flags(block.reads_cpu(None));
-                (api.qemu_plugin_register_vcpu_tb_exec_cb)(tb, kerntune_on_block, all, pack(number, 0));
-                for at in block.places() {
-                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                    let reads = flags(block.reads_cpu(Some(at)));
-                    let function = if block.halts(at) { on_halt } else { on_instruction };
-                    (api.qemu_plugin_register_vcpu_insn_exec_cb)(insn, function, reads, pack(number, at));
-                }
-                for (at, block) in block.accesses() {
-                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                    (api.qemu_plugin_register_vcpu_mem_cb)(
-                        insn,
-                        on_access,
-                        NO_REGS,
-                        READ_WRITE,
-                        pack(block, 0),
-                    );
-                }
-                for (at, code) in block.data() {
-                    let insn = (api.qemu_plugin_tb_get_insn)(tb, at);
-                    (api.qemu_plugin_register_vcpu_mem_cb)(
-                        insn,
-                        on_data,
-                        R_REGS,
-                        READ_WRITE,
-                        code as *mut c_void,
-                    );
-                }
-            }
-            blocks.push(block);
-            Ok(())
-        });
-    }
+/// Executes the hooks at the beginning of a block.
+pub(super) extern "C" fn on_block(number: c_uint, argument: *mut c_void) {
+    with(|plugin| {
+        let Plugin { api, score, runner, turns: Some(turns), registers, bytes, .. } = plugin else {
+            return Ok(());
+        };
+        let block = argument as u64 as u32;
+        turns.learn(api, *score, number, block);
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
+        match turns.blocks.get(block as usize) {
+            Some((_, block)) => runner.begin(block, &mut cpu),
+            None => Ok(()),
+        }
+    });
 }
 
-/// Installs the plugin for this number of CPUs.
-pub(super) fn install(
-    id: u64,
-    api: PluginApi,
-    registration: CallbackRegistration,
-    spec: &RecorderSpec,
-    cpus: usize,
-) -> Result<(), Failure> {
-    let blocks = if spec.capture.edges { MAX_BLOCKS } else { 1 };
-    let driver = HookRunner::with_cpus(spec, cpus, blocks)?;
-    // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of this file.
-    unsafe {
-        let plugin = Box::new(MultiCpuPlugin {
-            bytes: (api.g_byte_array_new)(),
-            driver,
-            blocks: Vec::new(),
-            states: Vec::new(),
-            cpus,
-            state: 0,
-            registers: [null_mut(); REGISTERS.len()],
-            insns: Vec::new(),
-            api,
-        });
-        registration.register::<MultiCpuPlugin>(id);
-        PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
-    }
-    Ok(())
+/// Executes the hooks before an instruction.
+pub(super) extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
+    with(|plugin| {
+        let Plugin { api, runner, turns: Some(turns), registers, bytes, .. } = plugin else { return Ok(()) };
+        let (block, at) = (argument as u64 as u32, (argument as u64 >> 32) as usize);
+        let mut cpu = QemuCpu { api, registers, bytes: *bytes };
+        match turns.blocks.get(block as usize) {
+            Some((_, block)) => runner.before(block, at, &mut cpu),
+            None => Ok(()),
+        }
+    });
+}
+
+/// Handles a halt in a block whose hooks callbacks execute.
+pub(super) extern "C" fn on_halt(number: c_uint, argument: *mut c_void) {
+    halt::account();
+    on_instruction(number, argument);
 }

@@ -59,7 +59,7 @@ fn relative_programs_and_files_are_those_of_the_directory() {
     let program = at.join("prog");
     std::fs::write(
         &program,
-        "#!/bin/bash\npwd\ncat data/* >/tmp/new\nsort -r /tmp/new\nls data\nstat -f -c %T .\n",
+        "#!/bin/bash\npwd\ncat data/* >/tmp/made-in-the-guest\nsort -r /tmp/made-in-the-guest\nls data\nstat -f -c %T .\n",
     )
     .unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -138,7 +138,9 @@ impl HookRunner {
     ) -> Result<(), Failure> {
         for hook in &block.hooks[hooks] {
             match hook.action {
-                HookAction::Call { callback, number, rest } => self.call_back(callback, number, rest as u64, cpu)?,
+                HookAction::Call { callback, number, rest } => {
+                    self.call_back(callback, number, rest as u64, cpu)?
+                }
                 HookAction::CallUnless { field, value, callback, number, rest } => {
                     if *self.field(field) != value {
                         self.call_back(callback, number, rest as u64, cpu)?;

@@ -85,7 +85,13 @@ impl FollowMachine {
         let mut recorder = Recorder::new(&spec, 1).unwrap();
         // The kernel already runs.
         recorder.planner.unpacking = false;
-        Self { recorder, board: InlineCounters::default(), counts: BlockCounters::new(64), cpu, _directory: directory }
+        Self {
+            recorder,
+            board: InlineCounters::default(),
+            counts: BlockCounters::new(64),
+            cpu,
+            _directory: directory,
+        }
     }
 
     /// Runs the hooks of a block of this code up to instruction `done`, including that one.

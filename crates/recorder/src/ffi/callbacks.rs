@@ -4,7 +4,6 @@ use super::{data, halt, is_store, with, Plugin, QemuCpu};
 use crate::plan::Callback;
 use std::ffi::{c_uint, c_void};
 
-
 macro_rules! callbacks {
     ($($variant:ident $name:ident,)*) => {
         /// Returns the C function for a callback.

@@ -199,7 +199,9 @@ impl Plugin {
                         argument,
                     );
                 }
-                HookAction::Store { field: offset, value } => inline(STORE, field(runner.field(offset)), value),
+                HookAction::Store { field: offset, value } => {
+                    inline(STORE, field(runner.field(offset)), value)
+                }
                 HookAction::Add { field: offset, value } => inline(ADD, field(runner.field(offset)), value),
                 HookAction::Count { block } => {
                     if let Some(count) = runner.counts.of(block) {

@@ -54,7 +54,7 @@ fn a_sum_of_later_profiles_is_appended_as_if_each_had_been_added() {
 #[test]
 fn what_describes_one_machine_is_not_added_up() {
     let one = sample("p");
-    let alone = sum_of(&[one.clone()]).into_tables();
+    let alone = sum_of(std::slice::from_ref(&one)).into_tables();
     assert_eq!((&alone.footprints, &alone.data_tlbs), (&one.tables.footprints, &one.tables.data_tlbs));
     assert!(!alone.footprints.is_empty() && !alone.data_tlbs.is_empty());
     let mut twice = ProfileSum::default();

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Numbering of keys in order of their first use.
+/// MergeNumbering of keys in order of their first use.
 struct KeyNumbers<K> {
     numbers: HashMap<K, u32>,
 }
@@ -45,14 +45,14 @@ type ThreadKey = (ThreadKind, u32, u32, String);
 /// - threads: kind, ids, name and occurrence;
 /// - paths: region, parent, and what distinguishes siblings.
 #[derive(Default)]
-pub(crate) struct Numbering {
+pub(crate) struct MergeNumbering {
     symbols: KeyNumbers<(Address, String)>,
     regions: KeyNumbers<NthOfKey<String>>,
     threads: KeyNumbers<NthOfKey<ThreadKey>>,
     paths: KeyNumbers<PathKey>,
 }
 
-impl Numbering {
+impl MergeNumbering {
     /// Returns the numbers of a table of symbols.
     pub fn symbols(&mut self, symbols: &[Symbol]) -> Result<Arc<[FunctionIndex]>> {
         let number = |row: &Symbol| self.symbols.of((row.address, row.name.clone()), "functions");

@@ -2,7 +2,7 @@
 
 use crate::directory::{load_tables, WantedTables};
 use crate::known_symbols::KnownSymbols;
-use crate::numbering::Numbering;
+use crate::numbering::MergeNumbering;
 use crate::tables::{TableSums, Tables};
 use crate::{DataTlb, Footprint, FunctionIndex, Manifest, Result};
 use kerntune_work::{note_use, RESULT_FILE};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// regions in order.
 #[derive(Default)]
 pub struct ProfileSum {
-    numbering: Numbering,
+    numbering: MergeNumbering,
     sums: TableSums,
     /// Numbers of the functions of tables of symbols that were added.
     symbols: KnownSymbols<Arc<[FunctionIndex]>>,

@@ -1,6 +1,6 @@
 //! Callbacks that QEMU calls when translated code runs.
 
-use super::{data, halt, is_store, with, Plugin, QemuCpu};
+use super::{data, halt, is_store, with, QemuCpu, RecorderPlugin};
 use crate::plan::Callback;
 use std::ffi::{c_uint, c_void};
 
@@ -75,7 +75,7 @@ pub extern "C" fn on_touch(_: c_uint, info: u32, address: u64, _: *mut c_void) {
 /// Handles a memory access of the instruction at `code`.
 pub extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, runner, registers, bytes, .. } = plugin;
+        let RecorderPlugin { api, runner, registers, bytes, .. } = plugin;
         let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         let (access, physical) = data(api, info, address, code);
         runner.recorder.on_data(access, physical, &mut cpu)

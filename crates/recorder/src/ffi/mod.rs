@@ -1,7 +1,7 @@
 //! Interface to QEMU: the only files with `unsafe`.
 //!
 //! QEMU runs all virtual CPUs of an `-icount` machine on one thread, and translates on the same
-//! thread, so the single [`Plugin`] never has two users at a time. The plugin API's
+//! thread, so the single [`RecorderPlugin`] never has two users at a time. The plugin API's
 //! functions are looked up when the plugin is installed ([`api`]); a missing one is reported by
 //! name. Nothing here panics; if something did, `extern "C"` would abort QEMU rather than unwind
 //! into it.
@@ -35,7 +35,7 @@ const REGISTERS: &[&str] = GuestIsa::REGISTERS;
 const MAX_CPUS: usize = 16;
 
 /// State kept between callbacks.
-struct Plugin {
+struct RecorderPlugin {
     api: PluginApi,
     runner: HookRunner,
     /// Scoreboard of one byte for each CPU, see [`InlineSlot`].
@@ -53,13 +53,13 @@ struct Plugin {
     started: bool,
 }
 
-static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(null_mut());
+static PLUGIN: AtomicPtr<RecorderPlugin> = AtomicPtr::new(null_mut());
 
 /// Runs `work` on the plugin. A failure ends QEMU with a message, since an incomplete recording is
 /// worse than none.
 // Else the compiler shares one body among the callbacks, which then select their work at run time.
 #[inline(always)]
-fn with(work: impl FnOnce(&mut Plugin) -> Result<(), Failure>) {
+fn with(work: impl FnOnce(&mut RecorderPlugin) -> Result<(), Failure>) {
     let plugin = PLUGIN.load(Ordering::Relaxed);
     // SAFETY: null before installation (then nothing is done), later a leaked Box that only the
     // one emulation thread uses; no callback is entered while another one runs, and generated code
@@ -77,7 +77,7 @@ fn fail(failure: &Failure) -> ! {
     unsafe { libc::_exit(RECORDER_FAILED) }
 }
 
-impl Plugin {
+impl RecorderPlugin {
     /// Splits the plugin into the recorder with its counters, and the CPU.
     #[inline]
     fn parts(&mut self) -> (&mut HookRunner, QemuCpu<'_>) {
@@ -156,7 +156,7 @@ fn pack(number: u32, rest: usize) -> *mut c_void {
     (u64::from(number) | (rest as u64) << 32) as *mut c_void
 }
 
-impl Plugin {
+impl RecorderPlugin {
     /// Registers one hook with QEMU, for a block that this CPU translates.
     fn register(&mut self, tb: *mut c_void, slot: InlineSlot, Hook { at, action }: Hook) {
         let Self { api, runner, score, .. } = self;
@@ -251,7 +251,7 @@ impl Plugin {
     }
 }
 
-impl LifeCycle for Plugin {
+impl LifeCycle for RecorderPlugin {
     fn vcpu_init(vcpu: c_uint) {
         with(|plugin| {
             plugin.registers = registers(&plugin.api)?;
@@ -413,7 +413,7 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
     let runner = HookRunner::with_cpus(&spec, cpus, blocks)?;
     // SAFETY: plain calls of the API; all callbacks are `extern "C"` functions of these files.
     unsafe {
-        let plugin = Box::new(Plugin {
+        let plugin = Box::new(RecorderPlugin {
             score: (api.qemu_plugin_scoreboard_new)(1),
             bytes: (api.g_byte_array_new)(),
             only: None,
@@ -425,7 +425,7 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
             runner,
             api,
         });
-        registration.register::<Plugin>(id);
+        registration.register::<RecorderPlugin>(id);
         PLUGIN.store(Box::into_raw(plugin), Ordering::Relaxed);
     }
     Ok(())

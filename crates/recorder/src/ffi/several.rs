@@ -16,7 +16,7 @@
 //! [`HookRunner`]: crate::drive::HookRunner
 
 use super::api::{PluginApi, VcpuCallback};
-use super::{halt, level, with, Plugin, QemuCpu};
+use super::{halt, level, with, QemuCpu, RecorderPlugin};
 use crate::drive::HookedBlock;
 use crate::Failure;
 use std::ffi::{c_uint, c_void};
@@ -159,7 +159,7 @@ pub(super) fn turn_callback(slot: Option<InlineSlot>) -> (VcpuCallback, *mut c_v
 #[cold]
 extern "C" fn on_turn(number: c_uint, assumed: *mut c_void, state: usize) {
     with(|plugin| {
-        let Plugin { runner, turns: Some(turns), .. } = plugin else { return Ok(()) };
+        let RecorderPlugin { runner, turns: Some(turns), .. } = plugin else { return Ok(()) };
         let assumed = assumed as usize;
         let cpu = turns.number(state).filter(|_| assumed == UNKNOWN || assumed == number as usize);
         let Some(cpu) = cpu else {
@@ -176,7 +176,7 @@ extern "C" fn on_turn(number: c_uint, assumed: *mut c_void, state: usize) {
 /// Executes the hooks at the beginning of a block.
 pub(super) extern "C" fn on_block(number: c_uint, argument: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, score, runner, turns: Some(turns), registers, bytes, .. } = plugin else {
+        let RecorderPlugin { api, score, runner, turns: Some(turns), registers, bytes, .. } = plugin else {
             return Ok(());
         };
         let block = argument as u64 as u32;
@@ -192,7 +192,9 @@ pub(super) extern "C" fn on_block(number: c_uint, argument: *mut c_void) {
 /// Executes the hooks before an instruction.
 pub(super) extern "C" fn on_instruction(_: c_uint, argument: *mut c_void) {
     with(|plugin| {
-        let Plugin { api, runner, turns: Some(turns), registers, bytes, .. } = plugin else { return Ok(()) };
+        let RecorderPlugin { api, runner, turns: Some(turns), registers, bytes, .. } = plugin else {
+            return Ok(());
+        };
         let (block, at) = (argument as u64 as u32, (argument as u64 >> 32) as usize);
         let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         match turns.blocks.get(block as usize) {

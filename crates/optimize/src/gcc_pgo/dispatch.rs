@@ -2,11 +2,12 @@
 //!
 //! GCC turns a `switch` without a jump table into comparisons in the order of its counts: what the
 //! training never took comes last, in a chain. The kernel dispatches system calls and requests by
-//! such switches, for all work and not only for the trained one. So every case gets a share:
-//! half of the weight goes to all cases alike. A rare case then stands about as deep in the tree of
-//! comparisons as without a profile, and a frequent one a level deeper than by its counts. With two
-//! thirds of the weight both were deeper.
+//! such switches, for all work and not only for the trained one.
 //!
+//! A function that does little but dispatch, by a switch of [`DISPATCHER_CASES`] or more, loses its
+//! counts: GCC compiles it as in the base kernel. In other functions every case of a switch gets a
+//! share: half of the weight goes to all cases alike. A rare case then stands about as deep in the
+//! tree of comparisons as without a profile, and a frequent one a level deeper than by its counts.
 //! The weights are those of calls that take each case once more, by the shortest way to it and from
 //! it, so that what flows into a block still flows out of it.
 
@@ -16,25 +17,33 @@ use std::collections::VecDeque;
 
 /// Fewest cases of a switch that is balanced. A smaller one is a short chain in any order.
 const MIN_CASES: usize = 8;
+/// Fewest cases of a switch whose function has no other purpose. Linux's `x64_sys_call` has 463;
+/// `sk_getsockopt`, the widest of those with work of their own, has 60.
+const DISPATCHER_CASES: usize = 128;
 /// Blocks of GCC's graphs at which a function begins and ends.
 const ENTRY: usize = 0;
 const EXIT: usize = 1;
 
-/// Balances the switches of an object's functions. Returns the number of switches.
+/// Balances the switches of an object's functions, and removes the counts of those that only
+/// dispatch. Returns the number of switches that got weights.
 pub(super) fn balance(gcda: &mut Gcda, notes: &GcnoFile) -> usize {
     let mut balanced = 0;
-    for function in &mut gcda.functions {
-        let Some(note) = notes.functions.get(&function.ident) else { continue };
+    gcda.functions.retain_mut(|function| {
+        let Some(note) = notes.functions.get(&function.ident) else { return true };
+        if note.graph.dispatches() {
+            return false;
+        }
         let arcs = function.counters.iter_mut().find(|record| record.kind == CounterKind::Arcs);
-        let Some(CounterValues::Listed(counters)) = arcs.map(|record| &mut record.values) else { continue };
-        balanced += balance_function(counters, &note.graph);
-    }
+        if let Some(CounterValues::Listed(counters)) = arcs.map(|record| &mut record.values) {
+            balanced += balance_function(counters, &note.graph);
+        }
+        true
+    });
     balanced
 }
 
 fn balance_function(counters: &mut [i64], graph: &FlowGraph) -> usize {
-    let has_many = |block: usize| graph.out_of(block).filter(|arc| !graph.arcs[*arc].is_fake).count();
-    let wide: Vec<usize> = (0..graph.blocks).filter(|block| has_many(*block) >= MIN_CASES).collect();
+    let wide: Vec<usize> = (0..graph.blocks).filter(|block| graph.cases(*block) >= MIN_CASES).collect();
     if wide.is_empty() || counters.iter().all(|count| *count == 0) {
         return 0;
     }
@@ -106,6 +115,18 @@ fn rest(block: usize, arc: usize, counts: &[Option<i64>], graph: &FlowGraph) -> 
 }
 
 impl FlowGraph {
+    /// Returns the number of ways out of a block, without those of calls that do not return.
+    fn cases(&self, block: usize) -> usize {
+        self.out_of(block).filter(|arc| !self.arcs[*arc].is_fake).count()
+    }
+
+    /// Returns true if the function has a switch of [`DISPATCHER_CASES`] or more that no loop repeats.
+    fn dispatches(&self) -> bool {
+        let repeats =
+            |block: usize| self.out_of(block).any(|arc| self.way(self.arcs[arc].to, block).is_some());
+        (0..self.blocks).any(|block| self.cases(block) >= DISPATCHER_CASES && !repeats(block))
+    }
+
     /// Returns the arcs of a shortest way between two blocks, without fake arcs if there is one.
     fn way(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         self.way_by(from, to, |arc| !self.arcs[arc].is_fake).or_else(|| self.way_by(from, to, |_| true))
@@ -146,21 +167,28 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// Program with a switch of sixty cases, of which it takes one, and one within a loop.
+    /// Program with switches of sixty cases, of which it takes one, and of two hundred, each once in a
+    /// loop and once not.
     fn source() -> String {
         let mut text = String::from("int work(int, int);\n");
-        for (function, begin, end) in [("called", "", ""), ("looped", "while (n-- > 1) ", "")] {
+        let repeat = "while (n-- > 1) ";
+        for (function, cases, begin) in [
+            ("called", 60, ""),
+            ("looped", 60, repeat),
+            ("dispatched", 200, ""),
+            ("interpreted", 200, repeat),
+        ] {
             writeln!(text, "int {function}(int n, int x) {{ {begin}switch (x) {{").unwrap();
-            for case in 0..60 {
+            for case in 0..cases {
                 writeln!(text, "case {case}: x = work({case}, x); break;").unwrap();
             }
-            writeln!(text, "}} {end} return x; }}").unwrap();
+            text.push_str("} return x; }\n");
         }
         text.push_str("__attribute__((noipa)) int work(int n, int x) { return n + x; }\n");
         text.push_str(
             "int main(int c, char **v) { int s = 0; for (int i = 0; i < 600; i++) s += called(9, 7);\n",
         );
-        text.push_str("looped(1000, 7); return s == 0; }\n");
+        text.push_str("looped(1000, 7); dispatched(9, 7); interpreted(1000, 7); return s == 0; }\n");
         text
     }
 
@@ -177,7 +205,16 @@ mod tests {
         assert!(Command::new(dir.join("image")).current_dir(dir).status().is_ok());
         let mut gcda = Gcda::parse(&fs::read(dir.join("image-all.gcda")).unwrap()).unwrap();
         let notes = GcnoFile::parse(&fs::read(dir.join("image-all.gcno")).unwrap()).unwrap();
-        assert_eq!(balance(&mut gcda, &notes), 1, "the switch in the loop stays as it is");
+        assert_eq!(balance(&mut gcda, &notes), 1, "a switch in a loop stays as it is");
+        let has_counts = |name: &str| {
+            let (ident, _) = notes.functions.iter().find(|(_, note)| note.name == name).unwrap();
+            gcda.functions.iter().any(|function| function.ident == *ident)
+        };
+        assert_eq!(
+            ["called", "looped", "dispatched", "interpreted"].map(has_counts),
+            [true, true, false, true],
+            "what only dispatches has no counts"
+        );
         let function = |name: &str| {
             let (ident, note) = notes.functions.iter().find(|(_, note)| note.name == name).unwrap();
             let of = gcda.functions.iter().find(|function| function.ident == *ident).unwrap();

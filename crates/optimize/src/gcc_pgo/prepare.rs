@@ -182,11 +182,6 @@ impl MergedCounters {
             }
         }
         overflowed(&merged, &first.dir)?;
-        if complete {
-            for (name, gcda) in &mut merged {
-                dispatch::balance(gcda, &build.notes(name, name)?);
-            }
-        }
         let summary = GccPgoSummary::from(summarize(merged.values()));
         if summary.executed_functions == 0 {
             let GccPgoSummary { files, counters, .. } = summary;
@@ -197,6 +192,10 @@ impl MergedCounters {
             gcda.set_summary(run_count, summary.sum_max);
         }
         let counts = build.counts(&merged)?;
+        // After the summary: GCC measures what is hot by what the training counted.
+        for (name, gcda) in merged.iter_mut().filter(|_| complete) {
+            dispatch::balance(gcda, &build.notes(name, name)?);
+        }
         let name = |run: &WeightedRun| match run.weight {
             1 => run.dir.display().to_string(),
             weight => format!("{} × {weight}", run.dir.display()),

@@ -81,15 +81,41 @@ impl ColoredPieces<'_> {
             let left = 1.0 - f64::from(step) / f64::from(steps);
             let temperature = of_a_line * INITIAL_TEMPERATURE * left;
             let piece = random.below(pieces) as usize;
-            let (old, new) = (self.places[piece], random.below(places) as usize);
-            let cost = self.change(piece, old, -1) + self.change(piece, new, 1);
-            if cost <= 0.0 || random.unit() < (-cost / temperature).exp() {
-                self.places[piece] = new;
-            } else {
-                self.put(piece, new, -1);
-                self.put(piece, old, 1);
-            }
+            let new = random.below(places) as usize;
+            // Accepted with probability exp(-cost / temperature).
+            let limit = -temperature * random.unit().ln();
+            self.move_if_within(piece, new, limit);
         }
+    }
+
+    /// Moves a piece unless that raises the cost by more than `limit`.
+    fn move_if_within(&mut self, piece: usize, new: usize, limit: f64) {
+        let old = self.places[piece];
+        if self.are_apart(piece, old, new) {
+            let (lines, first) = self.lines(piece, old);
+            let saved = self.sets.saved(lines, first);
+            let (lines, first) = self.lines(piece, new);
+            if self.sets.cost(lines, first, limit + saved) <= limit + saved {
+                self.put(piece, old, -1);
+                self.put(piece, new, 1);
+                self.places[piece] = new;
+            }
+            return;
+        }
+        if self.change(piece, old, -1) + self.change(piece, new, 1) <= limit {
+            self.places[piece] = new;
+        } else {
+            self.put(piece, new, -1);
+            self.put(piece, old, 1);
+        }
+    }
+
+    /// Returns true if no set has lines of a piece at both positions, nor two lines at one.
+    fn are_apart(&self, piece: usize, old: usize, new: usize) -> bool {
+        let sets = self.sets.code.sets as usize;
+        let ((at_old, old), (at_new, new)) = (self.lines(piece, old), self.lines(piece, new));
+        let distance = (new + sets - old) % sets;
+        !at_old.meet && !at_new.meet && distance >= at_old.span && sets - distance >= at_new.span
     }
 
     /// Returns the first of the cheapest positions for a piece that is not in the sets.
@@ -204,9 +230,9 @@ impl ColoredPieces<'_> {
 #[derive(Clone, Copy)]
 struct PieceLine {
     /// Index of the first set of its loop.
-    sets: usize,
+    sets: u32,
     /// Line number from the piece's first line, modulo the number of sets.
-    line: usize,
+    line: u32,
     /// Executions per iteration.
     frequency: f64,
     /// Iterations of the loop.
@@ -218,6 +244,8 @@ struct PieceLine {
 /// Lines of a piece for one start position in a line.
 struct PieceLines {
     each: Vec<PieceLine>,
+    /// Number of sets from the first line to the last.
+    span: usize,
     /// True if two lines of one loop fall into the same set.
     meet: bool,
 }
@@ -225,15 +253,16 @@ struct PieceLines {
 impl PieceLines {
     fn of(code: &LoopCode, piece: &LoopPiece, phase: u64) -> Self {
         let line = |(of, line, frequency): (usize, u64, f64)| PieceLine {
-            sets: of * code.sets as usize,
-            line: (line % code.sets) as usize,
+            sets: of as u32 * code.sets as u32,
+            line: (line % code.sets) as u32,
             frequency,
             rounds: code.rounds[of],
             ways: code.ways[of] as i32,
         };
         let each: Vec<PieceLine> = code.lines_of_piece(piece, phase).into_iter().map(line).collect();
         let meet = each.iter().map(|line| line.sets + line.line).collect::<BTreeSet<_>>().len() < each.len();
-        Self { each, meet }
+        let span = each.iter().map(|line| line.line as usize + 1).max().unwrap_or_default();
+        Self { each, span, meet }
     }
 
     /// Returns the cost of the lines alone, which is a lower bound.
@@ -284,7 +313,7 @@ impl<'a> SetLoad<'a> {
         let sets = self.code.sets as usize;
         let mut cost = 0.0;
         for line in &lines.each {
-            let load = &mut self.load[line.sets + set(first, line, sets)];
+            let load = &mut self.load[set(first, line, sets)];
             let before = misses(*load, line.ways);
             *load = changed(*load, line, by);
             cost += line.rounds * (misses(*load, line.ways) - before);
@@ -295,9 +324,19 @@ impl<'a> SetLoad<'a> {
     fn put(&mut self, lines: &PieceLines, first: usize, by: i32) {
         let sets = self.code.sets as usize;
         for line in &lines.each {
-            let load = &mut self.load[line.sets + set(first, line, sets)];
+            let load = &mut self.load[set(first, line, sets)];
             *load = changed(*load, line, by);
         }
+    }
+
+    /// Returns the cost that removing lines which fall into different sets would save.
+    fn saved(&self, lines: &PieceLines, first: usize) -> f64 {
+        let sets = self.code.sets as usize;
+        let saved = |line: &PieceLine| {
+            let load = self.load[set(first, line, sets)];
+            line.rounds * (misses(load, line.ways) - misses(changed(load, line, -1), line.ways))
+        };
+        lines.each.iter().map(saved).sum()
     }
 
     /// Returns the cost of inserting lines that fall into different sets, and stops above `limit`.
@@ -306,7 +345,7 @@ impl<'a> SetLoad<'a> {
         let sets = self.code.sets as usize;
         let mut cost = 0.0;
         for line in &lines.each {
-            let load = self.load[line.sets + set(first, line, sets)];
+            let load = self.load[set(first, line, sets)];
             cost += line.rounds * (misses(changed(load, line, 1), line.ways) - misses(load, line.ways));
             if cost > limit {
                 break;
@@ -316,14 +355,10 @@ impl<'a> SetLoad<'a> {
     }
 }
 
-/// Returns the set of a line of a piece whose first line is in set `first`, out of `sets`.
+/// Returns the index of the set of a line of a piece whose first line is in set `first`, out of `sets`.
 fn set(first: usize, line: &PieceLine, sets: usize) -> usize {
-    let set = first + line.line;
-    if set < sets {
-        set
-    } else {
-        set - sets
-    }
+    let set = first + line.line as usize;
+    line.sets as usize + if set < sets { set } else { set - sets }
 }
 
 fn changed((lines, visits): (i32, f64), line: &PieceLine, by: i32) -> (i32, f64) {

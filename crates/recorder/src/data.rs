@@ -6,7 +6,9 @@
 //! interrupt frames) are not seen.
 
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
-use kerntune_isa::{AddressSpace, GuestIsa, Isa, StoppedCpu};
+use crate::known_pages::{KnownPages, LINE_SHIFT};
+use crate::tally::AccessTally;
+use kerntune_isa::{AddressSpace, ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
 use kerntune_trace::data::{
     AccessCounts, DataFile, DataLocation, DataLocationKind, DataSpec, LocationMisses, MissCounts, PathMisses,
@@ -22,8 +24,6 @@ pub(crate) const PAGE_SHIFT: u32 = 12;
 const SMALL: u8 = PAGE_SHIFT as u8;
 /// Upper bound for the size of a thread's stack (`THREAD_SIZE`), in bytes.
 const STACK_BYTES: u64 = 16 << 10;
-/// log2 of the number of bits in the filter of shared lines.
-const FILTER_BITS: u32 = 16;
 
 /// Memory access of an instruction.
 #[derive(Debug, Clone, Copy)]
@@ -38,28 +38,52 @@ pub struct DataAccess {
     pub store: bool,
 }
 
-/// Last access of one CPU, which short-cuts repeated accesses.
-#[derive(Clone, Copy)]
+/// Last access of one CPU, which short-cuts repeated accesses, and its recent pages.
 pub(crate) struct CoreState {
-    /// Virtual number of the last line, and whether it can be written without a coherence action.
-    pub(crate) line: (u64, bool),
-    /// Physical number of the last line if it may be shared.
-    pub(crate) shared: Option<u64>,
+    /// Virtual number of the last line.
+    pub(crate) line: u64,
+    /// Virtual number of the last line if accesses to it are attributed.
+    pub(crate) shared: u64,
     /// Virtual number of the last page.
     pub(crate) page: u64,
-    /// Footprint number and kind of the last page.
+    /// Footprint number and kind of the last page, unless `pages` has it.
     pub(crate) touched: (u32, u8),
     /// Physical address of the page table.
     pub(crate) table: u64,
+    pub(crate) pages: KnownPages,
 }
 
-pub(crate) const NO_ACCESS: CoreState = CoreState {
-    line: (NO_NUMBER, false),
-    shared: None,
-    page: NO_NUMBER,
-    touched: (NO_PAGE, u8::MAX),
-    table: 0,
-};
+impl CoreState {
+    fn new() -> Self {
+        Self {
+            line: NO_NUMBER,
+            shared: NO_NUMBER,
+            page: NO_NUMBER,
+            touched: NO_TOUCH,
+            table: 0,
+            pages: KnownPages::new(),
+        }
+    }
+
+    /// Forgets the last access and all pages.
+    pub(crate) fn forget(&mut self) {
+        (self.line, self.shared, self.page, self.touched) = (NO_NUMBER, NO_NUMBER, NO_NUMBER, NO_TOUCH);
+        self.pages.clear();
+    }
+
+    /// Keeps what `pages` knows about the last page, since that page may be removed from them.
+    pub(crate) fn keep_last_page(&mut self) {
+        if self.page == NO_NUMBER {
+            return;
+        }
+        if let Some(page) = self.pages.find(self.page << PAGE_SHIFT) {
+            self.touched = page.touched;
+        }
+    }
+}
+
+/// Footprint number and kind of no page.
+const NO_TOUCH: (u32, u8) = (NO_PAGE, u8::MAX);
 
 /// Data caches and their counts.
 pub struct DataTracker {
@@ -67,18 +91,25 @@ pub struct DataTracker {
     pub(crate) spec: DataSpec,
     pub(crate) space: Option<AddressSpace>,
     pub(crate) cores: Vec<CoreState>,
+    /// Number of the executing CPU.
+    pub(crate) executing: usize,
     /// Known page sizes as log2 of bytes, by 2-MiB range of addresses.
     pub(crate) sizes: HashMap<u64, u8>,
+    /// Number of times that a known page size turned out to be another one.
+    pub(crate) resized: u64,
     pub(crate) footprint: FootprintTracker,
     pub(crate) slabs: HashMap<u64, u32>,
     pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
-    /// Recent counts of this region, not yet added to `regions`.
-    pub(crate) counted: (u32, [DataCounts; 2]),
+    /// Innermost open region.
+    region: Option<u32>,
+    /// Accesses not yet added to `region`.
+    pub(crate) tally: AccessTally,
+    /// Misses not yet added to `region`.
+    pub(crate) missed: [DataCounts; 2],
     pub(crate) paths: Vec<Vec<u32>>,
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
     pub(crate) by_place: HashMap<(u32, Option<u32>, DataLocation), DataCounts>,
-    pub(crate) filter: Vec<u64>,
     pub(crate) shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
     pub(crate) names: Vec<SlabCache>,
 }
@@ -90,17 +121,20 @@ impl DataTracker {
             caches: DataCaches::new(config, line_bytes, cpus),
             spec,
             space: None,
-            cores: vec![NO_ACCESS; cpus],
+            cores: (0..cpus).map(|_| CoreState::new()).collect(),
+            executing: 0,
             sizes: HashMap::new(),
+            resized: 0,
             footprint: FootprintTracker::new(line_bytes.trailing_zeros()),
             slabs: HashMap::new(),
             regions: BTreeMap::new(),
-            counted: (0, [DataCounts::default(); 2]),
+            region: None,
+            tally: AccessTally::default(),
+            missed: Default::default(),
             paths: Vec::new(),
             path_numbers: HashMap::new(),
             by_path: HashMap::new(),
             by_place: HashMap::new(),
-            filter: vec![0; 1 << (FILTER_BITS - 6)],
             shared: HashMap::new(),
             names: Vec::new(),
         }
@@ -114,21 +148,54 @@ impl DataTracker {
     /// Handles a change of the executing CPU: other CPUs may have changed the state of its last
     /// line.
     pub fn turn(&mut self, cpu: usize) {
+        self.executing = cpu;
         let CoreState { line, shared, .. } = &mut self.cores[cpu];
-        (*line, *shared) = ((NO_NUMBER, false), None);
+        (*line, *shared) = (NO_NUMBER, NO_NUMBER);
     }
 
-    pub(crate) fn filter_place(line: u64) -> (usize, u64) {
-        let hash = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS)) as usize;
-        (hash / 64, 1 << (hash % 64))
+    /// Counts an access by user or kernel code that hits the L1D and the first-level TLB and changes
+    /// nothing but the order of use. Otherwise does nothing and returns false.
+    #[inline]
+    pub fn repeat(&mut self, address: u64, bytes: u64, store: bool, user: bool) -> bool {
+        let Some(core) = self.cores.get_mut(self.executing) else { return false };
+        let Some(page) = core.pages.get(address, store) else { return false };
+        const LINE_BYTES: u64 = 1 << LINE_SHIFT;
+        if address % LINE_BYTES + bytes > LINE_BYTES {
+            return false;
+        }
+        let (line, ways) = page.line(address);
+        if !self.caches.repeat(self.executing, line, store, ways) {
+            return false;
+        }
+        let kind = page.touched.1;
+        (core.line, core.page) = (address >> LINE_SHIFT, address >> PAGE_SHIFT);
+        self.tally.count(user, kind, store);
+        true
     }
 
-    pub(crate) fn may_be_shared(&self, line: u64) -> bool {
-        let (word, bit) = Self::filter_place(line);
-        self.filter[word] & bit != 0
+    /// Forgets translations of the executing CPU, which may have changed.
+    pub(crate) fn forget_translations(&mut self, part: ForgottenTranslations) {
+        let core = &mut self.cores[self.executing];
+        core.keep_last_page();
+        match part {
+            ForgottenTranslations::User => core.pages.clear_user(),
+            ForgottenTranslations::All => core.pages.clear(),
+        }
     }
 
-    /// Looks up the translation of an address.
+    /// Sets the size of the pages in a 2-MiB range, which may have been another one.
+    fn set_size(&mut self, key: u64, shift: u8) {
+        if self.sizes.insert(key, shift).is_some_and(|before| before != shift) {
+            self.resized += 1;
+            for core in &mut self.cores {
+                core.keep_last_page();
+                core.pages.clear();
+            }
+        }
+    }
+
+    /// Looks up the translation of an address. Returns the way of the first-level TLBs that holds it
+    /// now; `None` before the kernel's address space is known.
     pub(crate) fn translate(
         &mut self,
         core: usize,
@@ -136,8 +203,8 @@ impl DataTracker {
         process: u64,
         counts: &mut DataCounts,
         cpu: &mut dyn StoppedCpu,
-    ) {
-        let Some(space) = self.space else { return };
+    ) -> Option<u32> {
+        let space = self.space?;
         let is_kernel = GuestIsa::is_kernel(address);
         let salt = if is_kernel { 0 } else { process };
         let key = size_key(address, salt);
@@ -145,18 +212,21 @@ impl DataTracker {
         let known = self.sizes.entry(key);
         let known = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu)) > SMALL;
         let before = *counts;
-        self.caches.translate(core, address, salt, known, counts);
+        let mut way = self.caches.translate(core, address, salt, known, counts);
         if counts.dtlb_misses == before.dtlb_misses {
-            return;
+            return Some(way);
         }
+        self.cores[core].pages.remove_way(way);
         let shift = GuestIsa::page_shift(&space, table, address, cpu);
         let large = shift > SMALL;
         if large != known {
             // The page size has changed since the last lookup.
-            self.sizes.insert(key, shift);
+            self.set_size(key, shift);
             *counts = before;
-            self.caches.translate(core, address, salt, large, counts);
+            way = self.caches.translate(core, address, salt, large, counts);
+            self.cores[core].pages.remove_way(way);
         }
+        Some(way)
     }
 
     /// Returns footprint number and kind of the page that contains an address.
@@ -178,7 +248,7 @@ impl DataTracker {
         }
         // The page size may have changed since the last lookup.
         let shift = GuestIsa::page_shift(&space, table, address, cpu);
-        self.sizes.insert(key, shift);
+        self.set_size(key, shift);
         let page = TouchedPage { shift, ..page };
         (self.footprint.add(page), page.kind())
     }
@@ -301,10 +371,23 @@ impl DataTracker {
         }
     }
 
-    /// Adds the recent counts to their region; the following ones belong to region `next`.
-    #[cold]
-    pub(crate) fn flush_counts(&mut self, next: u32) {
-        let (region, counts) = std::mem::replace(&mut self.counted, (next, Default::default()));
+    /// Handles a change of the open regions: their names, outermost first, and the innermost.
+    pub(crate) fn open_regions(&mut self, region: Option<u32>, names: &[&str]) {
+        self.flush_counts();
+        self.footprint.opens(region, names);
+        self.region = region;
+        // Forget the last accesses, so that the next ones touch the footprint of the new regions.
+        // Caches and TLBs do not change, since these accesses were their most recent ones.
+        self.cores.iter_mut().for_each(CoreState::forget);
+    }
+
+    /// Adds the recent counts to their region. Those outside of all regions are dropped.
+    fn flush_counts(&mut self) {
+        let tally = std::mem::take(&mut self.tally);
+        let mut counts = std::mem::take(&mut self.missed);
+        let Some(region) = self.region else { return };
+        tally.by_kind().for_each(|(kind, counts)| self.footprint.count(kind, counts));
+        counts.iter_mut().zip(tally.by_mode()).for_each(|(sum, more)| *sum += more);
         if counts != [DataCounts::default(); 2] {
             let sums = self.regions.entry(region).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
@@ -313,7 +396,7 @@ impl DataTracker {
 
     /// Builds the contents of `data.json`.
     pub fn finish(&mut self) -> DataFile {
-        self.flush_counts(0);
+        self.flush_counts();
         let by_path: BTreeMap<_, _> = std::mem::take(&mut self.by_path).into_iter().collect();
         let by_place: BTreeMap<_, _> = std::mem::take(&mut self.by_place).into_iter().collect();
         let mut shared: BTreeMap<(u32, u64), Vec<SharedPiece>> = BTreeMap::new();

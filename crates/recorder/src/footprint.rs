@@ -115,11 +115,10 @@ impl FootprintTracker {
         }
     }
 
-    /// Counts an access to a page of this kind.
-    #[inline]
-    pub fn count(&mut self, kind: u8, store: bool) {
-        if let Some(counts) = self.counts.get_mut(usize::from(kind)) {
-            counts[usize::from(store)] += 1;
+    /// Counts reads and writes of pages of this kind.
+    pub fn count(&mut self, kind: usize, counts: [u64; 2]) {
+        if let Some(sums) = self.counts.get_mut(kind) {
+            sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
         }
     }
 
@@ -182,7 +181,7 @@ mod tests {
         let touch = |of: &mut FootprintTracker, page: TouchedPage, address: u64, store: bool| {
             let number = of.number(page).unwrap_or_else(|| of.add(page));
             of.touch(number, address);
-            of.count(page.kind(), store);
+            of.count(page.kind().into(), [!store, store].map(u64::from));
         };
         let kernel = 0xffff_8880_0000_0000 >> 12;
         of.opens(Some(0), &["a"]);

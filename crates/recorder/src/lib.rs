@@ -50,6 +50,7 @@ mod inline_counters;
 mod io;
 #[cfg(test)]
 mod io_tests;
+mod known_pages;
 mod loaded_code;
 mod loads;
 mod marks;
@@ -63,6 +64,7 @@ mod simulation;
 mod stream;
 mod streaming;
 mod tags;
+mod tally;
 mod threads;
 mod turns;
 mod user;

@@ -96,7 +96,7 @@ extern "C" fn on_data<const STORE: bool, const USER: bool>(
     let mut is_counted = false;
     with(|plugin| {
         if let Some(data) = &mut plugin.runner.recorder.data {
-            is_counted = data.repeat(address, plugin.sizes.of(info), STORE, USER);
+            is_counted = data.repeat(address, plugin.sizes[usize::from(STORE)].of(info), STORE, USER);
         }
         Ok(())
     });
@@ -110,7 +110,7 @@ extern "C" fn on_data<const STORE: bool, const USER: bool>(
 extern "C" fn on_other_data<const STORE: bool>(_: c_uint, info: u32, address: u64, code: *mut c_void) {
     with(|plugin| {
         let RecorderPlugin { api, runner, registers, bytes, sizes, .. } = plugin;
-        let access = DataAccess { code: code as u64, address, bytes: sizes.learn(api, info), store: STORE };
+        let access = DataAccess { code: code as u64, address, bytes: sizes[usize::from(STORE)].learn(api, info), store: STORE };
         let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         runner.recorder.on_other_data(access, || physical(api, info, address), &mut cpu);
         Ok(())

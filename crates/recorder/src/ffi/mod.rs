@@ -45,7 +45,8 @@ struct RecorderPlugin {
     turns: Option<CpuTurns>,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
-    sizes: AccessSizes,
+    /// Sizes of reads and of writes.
+    sizes: [AccessSizes; 2],
     /// Instructions and hooks of the block in translation.
     insns: Vec<Insn>,
     hooks: Vec<Hook>,
@@ -440,7 +441,7 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
             only: None,
             turns: (cpus > 1).then(|| CpuTurns::new(cpus)),
             registers: [null_mut(); REGISTERS.len()],
-            sizes: AccessSizes::new(),
+            sizes: [AccessSizes::new(), AccessSizes::new()],
             insns: Vec::new(),
             hooks: Vec::new(),
             started: false,

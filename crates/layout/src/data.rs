@@ -73,15 +73,16 @@ impl Sub for DataCounts {
 /// Caches and TLBs of one core.
 #[derive(Debug, Clone)]
 struct CoreCaches {
-    /// Number of uses of the L1D and the first-level TLBs, which orders them.
-    uses: u64,
-    l1d: TimestampSets,
-    /// First-level TLBs: that for small pages (or all), and that for large pages if there is one.
-    dtlb: TimestampSets,
+    /// L1D and first-level TLBs: banks [`L1D`], [`DTLB`], and one after it for large pages if they
+    /// have their own.
+    first: TimestampSets,
     has_dtlb_large: bool,
     l2: Option<LruSets>,
     stlb: Option<LruSets>,
 }
+
+const L1D: usize = 0;
+const DTLB: usize = 1;
 
 /// Ways of a core's L1D and first-level TLB that an access used, for [`DataCaches::repeat`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,11 +124,11 @@ impl DataCaches {
     pub fn new(config: &DataConfig, line_bytes: u64, cores: usize) -> Self {
         let cache = |size: u64, ways: u64| LruSets::new(size / line_bytes, ways, line_bytes);
         let large = config.dtlb_large.map(|tlb| (tlb.entries, tlb.ways.unwrap_or(tlb.entries)));
-        let tlbs: Vec<_> = [(config.dtlb.entries, config.dtlb.ways)].into_iter().chain(large).collect();
+        let l1d = (config.l1d.size_bytes / line_bytes, config.l1d.ways);
+        let dtlb = (config.dtlb.entries, config.dtlb.ways);
+        let first: Vec<_> = [l1d, dtlb].into_iter().chain(large).collect();
         let core = CoreCaches {
-            uses: 0,
-            l1d: TimestampSets::new(&[(config.l1d.size_bytes / line_bytes, config.l1d.ways)]),
-            dtlb: TimestampSets::new(&tlbs),
+            first: TimestampSets::new(&first),
             has_dtlb_large: large.is_some(),
             l2: config.l2.map(|l2| cache(l2.size_bytes, l2.ways)),
             stlb: config.stlb.map(|tlb| LruSets::new(tlb.entries, tlb.ways, SMALL_PAGE_BYTES)),
@@ -151,8 +152,7 @@ impl DataCaches {
     pub fn touch(&mut self, core: usize, line: u64, store: bool, counts: &mut DataCounts) -> u32 {
         let several = self.cores.len() > 1;
         let Some(own) = self.cores.get_mut(core) else { return NO_WAY };
-        own.uses += 1;
-        let TouchedWay { way, missed } = own.l1d.touch(0, line, 0, own.uses);
+        let TouchedWay { way, missed } = own.first.touch(L1D, line, 0);
         if missed {
             counts.l1d_misses += 1;
             counts.l1d_store_misses += u64::from(store);
@@ -170,26 +170,22 @@ impl DataCaches {
     /// returns false.
     ///
     /// The TLB must still have the translation: no [`DataCaches::translate`] has replaced its way
-    /// since. With several cores, accesses to watched lines and writes to lines that the core does
-    /// not own are never repeated.
+    /// since. With several cores, writes to lines that the core does not own are never repeated, and
+    /// others only if the line `is_watched` or not as stated.
     #[inline]
-    pub fn repeat(&mut self, core: usize, line: u64, store: bool, ways: CacheWays) -> bool {
+    pub fn repeat(&mut self, core: usize, line: u64, store: bool, ways: CacheWays, is_watched: bool) -> bool {
         let several = self.cores.len() > 1;
         let Some(own) = self.cores.get_mut(core) else { return false };
         if several {
             let Some(owner) = self.owners.get(line as usize) else { return false };
-            let repeats = if store { *owner == core as u8 + 1 } else { *owner & WATCHED == 0 };
+            let watched = if is_watched { WATCHED } else { 0 };
+            let repeats =
+                if store { *owner == core as u8 + 1 | watched } else { *owner & WATCHED == watched };
             if !repeats {
                 return false;
             }
         }
-        let now = own.uses + 1;
-        if !own.l1d.touch_way(ways.l1d, line, now) {
-            return false;
-        }
-        own.dtlb.renew(ways.tlb, now);
-        own.uses = now;
-        true
+        own.first.touch_ways(ways.l1d, line, ways.tlb)
     }
 
     /// Looks a line up in the levels behind the L1D.
@@ -258,7 +254,7 @@ impl DataCaches {
         self.owners.get_mut(at)
     }
 
-    /// Excludes a line from [`DataCaches::repeat`], on machines with several cores.
+    /// Marks a line as watched, on machines with several cores.
     pub fn watch(&mut self, line: u64) {
         if let Some(place) = self.owner_mut(line) {
             *place |= WATCHED;
@@ -291,9 +287,8 @@ impl DataCaches {
         let page = address >> shift;
         // Keep large and small pages apart in a TLB that holds both.
         let salt = space.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(large) << 62;
-        own.uses += 1;
-        let bank = usize::from(large && own.has_dtlb_large);
-        let TouchedWay { way, missed } = own.dtlb.touch(bank, page, salt, own.uses);
+        let bank = DTLB + usize::from(large && own.has_dtlb_large);
+        let TouchedWay { way, missed } = own.first.touch(bank, page, salt);
         if missed {
             counts.dtlb_misses += 1;
             counts.walks += u64::from(own.stlb.as_mut().is_none_or(|stlb| stlb.misses(page, salt)));
@@ -305,8 +300,7 @@ impl DataCaches {
     #[inline]
     pub fn translate_again(&mut self, core: usize, tlb: u32) {
         if let Some(own) = self.cores.get_mut(core) {
-            own.uses += 1;
-            own.dtlb.renew(tlb, own.uses);
+            own.first.touch_way(tlb);
         }
     }
 
@@ -326,11 +320,11 @@ impl DataCaches {
 
 impl CoreCaches {
     fn holds(&self, line: u64) -> bool {
-        self.l1d.has(0, line) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
+        self.first.has(L1D, line) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
     }
 
     fn forget(&mut self, line: u64) {
-        self.l1d.forget(0, line);
+        self.first.forget(L1D, line);
         if let Some(l2) = &mut self.l2 {
             l2.forget(line);
         }

@@ -31,6 +31,8 @@ pub(crate) struct TimestampSets {
     /// All ways, after [`NO_WAY`].
     ways: Box<[Way]>,
     banks: Box<[Bank]>,
+    /// Number of uses so far, which is the time.
+    uses: u64,
 }
 
 /// Result of [`TimestampSets::touch`].
@@ -54,12 +56,14 @@ impl TimestampSets {
                 bank
             })
             .collect();
-        Self { ways: vec![Way::default(); first].into_boxed_slice(), banks }
+        Self { ways: vec![Way::default(); first].into_boxed_slice(), banks, uses: 0 }
     }
 
-    /// Touches a block at time `now`, which grows with each use.
-    pub fn touch(&mut self, bank: usize, block: u64, salt: u64, now: u64) -> TouchedWay {
+    /// Touches a block.
+    pub fn touch(&mut self, bank: usize, block: u64, salt: u64) -> TouchedWay {
         let tag = tag(block, salt);
+        self.uses += 1;
+        let now = self.uses;
         let (first, set) = self.set(bank, block);
         let (mut oldest, mut least) = (0, u64::MAX);
         for (at, way) in set.iter_mut().enumerate() {
@@ -77,23 +81,28 @@ impl TimestampSets {
         TouchedWay { way: (first + oldest) as u32, missed: true }
     }
 
-    /// Touches a block without a salt at time `now` if this way holds it. Returns false otherwise.
+    /// Touches a block without a salt if `way` holds it, and whatever `other` holds, which must not
+    /// be an empty way. Returns false and does nothing if `way` holds another block.
     #[inline]
-    pub fn touch_way(&mut self, way: u32, block: u64, now: u64) -> bool {
+    pub fn touch_ways(&mut self, way: u32, block: u64, other: u32) -> bool {
+        let now = self.uses + 1;
         match self.ways.get_mut(way as usize) {
-            Some(way) if way.tag == tag(block, 0) => {
-                way.used = now;
-                true
-            }
-            _ => false,
+            Some(way) if way.tag == tag(block, 0) => way.used = now,
+            _ => return false,
         }
+        if let Some(way) = self.ways.get_mut(other as usize) {
+            way.used = now;
+        }
+        self.uses = now;
+        true
     }
 
-    /// Touches whatever a way holds at time `now`. The way must not be empty.
+    /// Touches whatever a way holds, which must not be empty.
     #[inline]
-    pub fn renew(&mut self, way: u32, now: u64) {
+    pub fn touch_way(&mut self, way: u32) {
+        self.uses += 1;
         if let Some(way) = self.ways.get_mut(way as usize) {
-            way.used = now;
+            way.used = self.uses;
         }
     }
 
@@ -134,7 +143,7 @@ mod tests {
             let mut expected = LruSets::new(entries, ways, 64);
             let mut found = TimestampSets::new(&[(4, 2), (entries, ways)]);
             let mut last = None;
-            for now in 1..20_000 {
+            for _ in 0..20_000 {
                 let block = u64::from(random.below(entries as u32 * 2));
                 match random.below(8) {
                     0 => {
@@ -145,13 +154,13 @@ mod tests {
                     1 => {
                         let Some((way, block)) = last else { continue };
                         let held = expected.has(block, 0);
-                        assert_eq!(found.touch_way(way, block, now), held);
+                        assert_eq!(found.touch_ways(way, block, NO_WAY), held);
                         if held {
                             assert!(!expected.misses(block, 0));
                         }
                     }
                     _ => {
-                        let touched = found.touch(1, block, 0, now);
+                        let touched = found.touch(1, block, 0);
                         assert_eq!(touched.missed, expected.misses(block, 0));
                         assert!(found.has(1, block));
                         last = Some((touched.way, block));
@@ -164,11 +173,13 @@ mod tests {
     #[test]
     fn no_way_holds_nothing() {
         let mut sets = TimestampSets::new(&[(2, 2), (1, 1)]);
-        assert!(!sets.touch_way(NO_WAY, 0, 1));
-        assert_eq!(sets.touch(0, 5, 1, 1), TouchedWay { way: 1, missed: true });
-        assert_eq!(sets.touch(1, 5, 1, 2), TouchedWay { way: 3, missed: true });
-        assert_eq!(sets.touch(0, 6, 1, 3), TouchedWay { way: 2, missed: true });
-        sets.renew(1, 4);
-        assert_eq!(sets.touch(0, 7, 1, 5), TouchedWay { way: 2, missed: true });
+        assert!(!sets.touch_ways(NO_WAY, 0, NO_WAY));
+        assert_eq!(sets.touch(0, 5, 1), TouchedWay { way: 1, missed: true });
+        assert_eq!(sets.touch(1, 5, 0), TouchedWay { way: 3, missed: true });
+        assert_eq!(sets.touch(0, 6, 1), TouchedWay { way: 2, missed: true });
+        sets.touch_way(1);
+        assert_eq!(sets.touch(0, 7, 1), TouchedWay { way: 2, missed: true });
+        assert!(sets.touch_ways(3, 5, 1));
+        assert_eq!(sets.touch(0, 8, 1), TouchedWay { way: 2, missed: true });
     }
 }

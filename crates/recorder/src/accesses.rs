@@ -3,6 +3,7 @@
 use crate::data::{moved, DataAccess, DataTracker, NO_NUMBER, PAGE_SHIFT};
 use crate::known_pages::{KnownPage, LINES, LINE_SHIFT};
 use crate::recorder::Recorder;
+use crate::shared_lines::Pieces;
 use crate::Failure;
 use kerntune_isa::{ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::DataCounts;
@@ -36,11 +37,13 @@ impl Recorder {
         cpu: &mut dyn StoppedCpu,
     ) {
         let Some(data) = &mut self.data else { return };
-        let at = self.cpus.current();
+        if self.recording && self.cpus.count() > 1 && data.repeat_shared(&access) {
+            return;
+        }
         let shift = data.caches.line_shift();
         let (first, last) =
             (access.address >> shift, access.address.wrapping_add(access.bytes.saturating_sub(1)) >> shift);
-        let core = &mut data.cores[at];
+        let core = &mut *data.core;
         let is_shared = self.recording && core.shared == first;
         if first == core.line && last == first && (self.cpus.count() == 1 || !(access.store || is_shared)) {
             core.keep_last_page();
@@ -75,7 +78,7 @@ impl Recorder {
     fn reach(&mut self, address: u64, cpu: &mut dyn StoppedCpu) {
         let Some(data) = &mut self.data else { return };
         let process = u64::from(self.threads.running().thread.tgid);
-        let (number, _) = data.page(self.cpus.current(), address, process, cpu);
+        let (number, _) = data.page(address, process, cpu);
         data.footprint.touch(number, address);
     }
 
@@ -94,7 +97,7 @@ impl Recorder {
         let line = physical >> data.caches.line_shift();
         let mut counts = DataCounts::default();
         let page = access.address >> PAGE_SHIFT;
-        let core = &mut data.cores[at];
+        let core = &mut *data.core;
         core.keep_last_page();
         core.pages.extend(access.address, access.store, line);
         if core.page != page {
@@ -103,7 +106,7 @@ impl Recorder {
         }
         let way = data.caches.touch(at, line, access.store, &mut counts);
         let is_shared = self.cpus.count() > 1 && data.caches.is_watched(line);
-        let core = &mut data.cores[at];
+        let core = &mut *data.core;
         core.line = virtual_line;
         core.shared = if is_shared { virtual_line } else { NO_NUMBER };
         if let Some(page) = core.pages.find(access.address) {
@@ -140,6 +143,8 @@ impl Recorder {
             let Some(shared) = data.shared.get_mut(&line) else { return };
             let known = |piece: u64| shared.contains_key(&(region, piece as u32, at));
             if pieces.clone().all(known) {
+                data.learn_pieces(line, Pieces::of(access.address, access.bytes));
+                let Some(shared) = data.shared.get_mut(&line) else { return };
                 for piece in pieces {
                     if let Some(piece) = shared.get_mut(&(region, piece as u32, at)) {
                         piece.loads += u64::from(!access.store);
@@ -161,7 +166,7 @@ impl Recorder {
         if counts.transfers > 0 {
             data.caches.watch(line);
             data.shared.entry(line).or_default();
-            data.cores[at as usize].shared = access.address >> data.caches.line_shift();
+            data.core.shared = access.address >> data.caches.line_shift();
         }
         let Some(shared) = data.shared.get_mut(&line) else { return };
         let start = physical % bytes;
@@ -184,7 +189,7 @@ impl Recorder {
     pub(crate) fn look_at_page_table(&mut self, cpu: &mut dyn StoppedCpu) {
         if let Some(data) = &mut self.data {
             let table = GuestIsa::page_table(cpu);
-            let core = &mut data.cores[self.cpus.current()];
+            let core = &mut *data.core;
             core.keep_last_page();
             core.page = NO_NUMBER;
             let changes = std::mem::replace(&mut core.table, table) != table;
@@ -225,20 +230,20 @@ impl DataTracker {
         counts: &mut DataCounts,
         cpu: &mut dyn StoppedCpu,
     ) {
-        let (at, address) = (self.executing, access.address);
-        let core = &mut self.cores[at];
+        let address = access.address;
+        let core = &mut *self.core;
         if let Some(&mut KnownPage { tlb, touched, .. }) = core.pages.find(address) {
             (core.page, core.touched) = (address >> PAGE_SHIFT, touched);
-            self.caches.translate_again(at, tlb);
+            self.caches.translate_again(self.executing, tlb);
             return;
         }
-        let way = self.translate(at, address, process, counts, cpu);
+        let way = self.translate(address, process, counts, cpu);
         let resized = self.resized;
-        self.cores[at].page = address >> PAGE_SHIFT;
+        self.core.page = address >> PAGE_SHIFT;
         if recording {
-            self.cores[at].touched = self.page(at, address, process, cpu);
+            self.core.touched = self.page(address, process, cpu);
         }
-        let core = &mut self.cores[at];
+        let core = &mut *self.core;
         // The first page table of a CPU is another one.
         let may_be_known =
             core.table != 0 && self.caches.line_shift() == LINE_SHIFT && self.resized == resized;

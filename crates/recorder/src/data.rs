@@ -7,6 +7,7 @@
 
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
 use crate::known_pages::{KnownPages, LINE_SHIFT};
+use crate::shared_lines::{Pieces, RecentLine, RecentLines};
 use crate::tally::AccessTally;
 use kerntune_isa::{AddressSpace, ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
@@ -15,7 +16,8 @@ use kerntune_trace::data::{
     RegionAccesses, SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec,
 };
 use kerntune_trace::VERSION;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeMap;
 
 /// Number of no line and no page.
 pub(crate) const NO_NUMBER: u64 = u64::MAX;
@@ -51,6 +53,7 @@ pub(crate) struct CoreState {
     /// Physical address of the page table.
     pub(crate) table: u64,
     pub(crate) pages: KnownPages,
+    shared_lines: RecentLines,
 }
 
 impl CoreState {
@@ -62,6 +65,7 @@ impl CoreState {
             touched: NO_TOUCH,
             table: 0,
             pages: KnownPages::new(),
+            shared_lines: RecentLines::new(),
         }
     }
 
@@ -85,14 +89,21 @@ impl CoreState {
 /// Footprint number and kind of no page.
 const NO_TOUCH: (u32, u8) = (NO_PAGE, u8::MAX);
 
+/// Pieces of lines that CPUs have taken from each other, by physical line, and by region, offset and
+/// CPU.
+type SharedLines = HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>;
+
 /// Data caches and their counts.
 pub struct DataTracker {
     pub(crate) caches: DataCaches,
     pub(crate) spec: DataSpec,
     pub(crate) space: Option<AddressSpace>,
-    pub(crate) cores: Vec<CoreState>,
+    /// State of the executing CPU.
+    pub(crate) core: Box<CoreState>,
     /// Number of the executing CPU.
     pub(crate) executing: usize,
+    /// States of the other CPUs.
+    waiting: Vec<Option<Box<CoreState>>>,
     /// Known page sizes as log2 of bytes, by 2-MiB range of addresses.
     pub(crate) sizes: HashMap<u64, u8>,
     /// Number of times that a known page size turned out to be another one.
@@ -110,7 +121,7 @@ pub struct DataTracker {
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
     pub(crate) by_place: HashMap<(u32, Option<u32>, DataLocation), DataCounts>,
-    pub(crate) shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
+    pub(crate) shared: SharedLines,
     pub(crate) names: Vec<SlabCache>,
 }
 
@@ -121,21 +132,22 @@ impl DataTracker {
             caches: DataCaches::new(config, line_bytes, cpus),
             spec,
             space: None,
-            cores: (0..cpus).map(|_| CoreState::new()).collect(),
+            core: Box::new(CoreState::new()),
             executing: 0,
-            sizes: HashMap::new(),
+            waiting: (0..cpus).map(|cpu| (cpu > 0).then(|| Box::new(CoreState::new()))).collect(),
+            sizes: HashMap::default(),
             resized: 0,
             footprint: FootprintTracker::new(line_bytes.trailing_zeros()),
-            slabs: HashMap::new(),
+            slabs: HashMap::default(),
             regions: BTreeMap::new(),
             region: None,
             tally: AccessTally::default(),
             missed: Default::default(),
             paths: Vec::new(),
-            path_numbers: HashMap::new(),
-            by_path: HashMap::new(),
-            by_place: HashMap::new(),
-            shared: HashMap::new(),
+            path_numbers: HashMap::default(),
+            by_path: HashMap::default(),
+            by_place: HashMap::default(),
+            shared: HashMap::default(),
             names: Vec::new(),
         }
     }
@@ -148,38 +160,83 @@ impl DataTracker {
     /// Handles a change of the executing CPU: other CPUs may have changed the state of its last
     /// line.
     pub fn turn(&mut self, cpu: usize) {
-        self.executing = cpu;
-        let CoreState { line, shared, .. } = &mut self.cores[cpu];
-        (*line, *shared) = (NO_NUMBER, NO_NUMBER);
+        if let Some(core) = self.waiting[cpu].take() {
+            self.waiting[self.executing] = Some(std::mem::replace(&mut self.core, core));
+            self.executing = cpu;
+        }
+        (self.core.line, self.core.shared) = (NO_NUMBER, NO_NUMBER);
     }
 
     /// Counts an access by user or kernel code that hits the L1D and the first-level TLB and changes
     /// nothing but the order of use. Otherwise does nothing and returns false.
     #[inline]
     pub fn repeat(&mut self, address: u64, bytes: u64, store: bool, user: bool) -> bool {
-        let Some(core) = self.cores.get_mut(self.executing) else { return false };
-        let Some(page) = core.pages.get(address, store) else { return false };
-        const LINE_BYTES: u64 = 1 << LINE_SHIFT;
-        if address % LINE_BYTES + bytes > LINE_BYTES {
+        let Some(page) = self.core.pages.get(address, store) else { return false };
+        if crosses_line(address, bytes) {
             return false;
         }
         let (line, ways) = page.line(address);
-        if !self.caches.repeat(self.executing, line, store, ways) {
+        let kind = page.touched.1;
+        if !self.caches.repeat(self.executing, line, store, ways, false) {
             return false;
         }
-        let kind = page.touched.1;
-        (core.line, core.page) = (address >> LINE_SHIFT, address >> PAGE_SHIFT);
+        (self.core.line, self.core.page) = (address >> LINE_SHIFT, address >> PAGE_SHIFT);
         self.tally.count(user, kind, store);
         true
     }
 
+    /// Works like [`Self::repeat`] for a line that CPUs have taken from each other, in a region.
+    pub fn repeat_shared(&mut self, access: &DataAccess) -> bool {
+        let &DataAccess { address, bytes, store, .. } = access;
+        let Some(page) = self.core.pages.get(address, store) else { return false };
+        if crosses_line(address, bytes) {
+            return false;
+        }
+        let ((line, ways), kind) = (page.line(address), page.touched.1);
+        let pieces = Pieces::of(address, bytes);
+        let Some(recent) = self.core.shared_lines.find(line, pieces) else { return false };
+        if !self.caches.repeat(self.executing, line, store, ways, true) {
+            return false;
+        }
+        recent.count(pieces, store);
+        let line = address >> LINE_SHIFT;
+        (self.core.line, self.core.shared, self.core.page) = (line, line, address >> PAGE_SHIFT);
+        self.tally.count(!GuestIsa::is_kernel(access.code), kind, store);
+        true
+    }
+
+    /// Remembers that these pieces of a shared line have been described in the open region.
+    pub(crate) fn learn_pieces(&mut self, line: u64, pieces: Pieces) {
+        if self.caches.line_shift() == LINE_SHIFT {
+            let old = self.core.shared_lines.learn(line, pieces);
+            if let Some((old, region)) = old.zip(self.region) {
+                add_pieces(&mut self.shared, &old, region, self.executing);
+            }
+        }
+    }
+
+    /// Adds recent accesses to shared lines to the open region, and forgets them.
+    fn flush_pieces(&mut self) {
+        let Some(region) = self.region else { return };
+        let waiting = self.waiting.iter_mut().enumerate();
+        let waiting = waiting.filter_map(|(cpu, core)| Some((cpu, core.as_mut()?)));
+        for (cpu, core) in waiting.chain([(self.executing, &mut self.core)]) {
+            for line in core.shared_lines.take() {
+                add_pieces(&mut self.shared, &line, region, cpu);
+            }
+        }
+    }
+
+    fn cores(&mut self) -> impl Iterator<Item = &mut CoreState> {
+        self.waiting.iter_mut().flatten().chain([&mut self.core]).map(|core| &mut **core)
+    }
+
     /// Forgets translations of the executing CPU, which may have changed.
     pub(crate) fn forget_translations(&mut self, part: ForgottenTranslations) {
-        let core = &mut self.cores[self.executing];
-        core.keep_last_page();
+        self.core.keep_last_page();
         match part {
-            ForgottenTranslations::User => core.pages.clear_user(),
-            ForgottenTranslations::All => core.pages.clear(),
+            ForgottenTranslations::User => self.core.pages.clear_user(),
+            ForgottenTranslations::All => self.core.pages.clear(),
         }
     }
 
@@ -187,7 +244,7 @@ impl DataTracker {
     fn set_size(&mut self, key: u64, shift: u8) {
         if self.sizes.insert(key, shift).is_some_and(|before| before != shift) {
             self.resized += 1;
-            for core in &mut self.cores {
+            for core in self.cores() {
                 core.keep_last_page();
                 core.pages.clear();
             }
@@ -198,7 +255,6 @@ impl DataTracker {
     /// now; `None` before the kernel's address space is known.
     pub(crate) fn translate(
         &mut self,
-        core: usize,
         address: u64,
         process: u64,
         counts: &mut DataCounts,
@@ -208,38 +264,32 @@ impl DataTracker {
         let is_kernel = GuestIsa::is_kernel(address);
         let salt = if is_kernel { 0 } else { process };
         let key = size_key(address, salt);
-        let table = self.cores[core].table;
+        let table = self.core.table;
         let known = self.sizes.entry(key);
         let known = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu)) > SMALL;
         let before = *counts;
-        let mut way = self.caches.translate(core, address, salt, known, counts);
+        let mut way = self.caches.translate(self.executing, address, salt, known, counts);
         if counts.dtlb_misses == before.dtlb_misses {
             return Some(way);
         }
-        self.cores[core].pages.remove_way(way);
+        self.core.pages.remove_way(way);
         let shift = GuestIsa::page_shift(&space, table, address, cpu);
         let large = shift > SMALL;
         if large != known {
             // The page size has changed since the last lookup.
             self.set_size(key, shift);
             *counts = before;
-            way = self.caches.translate(core, address, salt, large, counts);
-            self.cores[core].pages.remove_way(way);
+            way = self.caches.translate(self.executing, address, salt, large, counts);
+            self.core.pages.remove_way(way);
         }
         Some(way)
     }
 
     /// Returns footprint number and kind of the page that contains an address.
-    pub(crate) fn page(
-        &mut self,
-        core: usize,
-        address: u64,
-        process: u64,
-        cpu: &mut dyn StoppedCpu,
-    ) -> (u32, u8) {
+    pub(crate) fn page(&mut self, address: u64, process: u64, cpu: &mut dyn StoppedCpu) -> (u32, u8) {
         let Some(space) = self.space else { return (NO_PAGE, u8::MAX) };
         let process = if GuestIsa::is_kernel(address) { 0 } else { process };
-        let (key, table) = (size_key(address, process), self.cores[core].table);
+        let (key, table) = (size_key(address, process), self.core.table);
         let known = self.sizes.entry(key);
         let shift = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu));
         let page = TouchedPage { number: address >> PAGE_SHIFT, process, shift };
@@ -352,9 +402,7 @@ impl DataTracker {
 
     /// Returns the number of a call path, which may be a new one.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = u32> + Clone) -> u32 {
-        let mut hash = functions.clone().fold(0xcbf2_9ce4_8422_2325, |hash: u64, function| {
-            (hash ^ u64::from(function)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-        });
+        let mut hash = path_hash(functions.clone());
         loop {
             match self.path_numbers.get(&hash) {
                 None => {
@@ -374,11 +422,12 @@ impl DataTracker {
     /// Handles a change of the open regions: their names, outermost first, and the innermost.
     pub(crate) fn open_regions(&mut self, region: Option<u32>, names: &[&str]) {
         self.flush_counts();
+        self.flush_pieces();
         self.footprint.opens(region, names);
         self.region = region;
         // Forget the last accesses, so that the next ones touch the footprint of the new regions.
         // Caches and TLBs do not change, since these accesses were their most recent ones.
-        self.cores.iter_mut().for_each(CoreState::forget);
+        self.cores().for_each(CoreState::forget);
     }
 
     /// Adds the recent counts to their region. Those outside of all regions are dropped.
@@ -397,6 +446,7 @@ impl DataTracker {
     /// Builds the contents of `data.json`.
     pub fn finish(&mut self) -> DataFile {
         self.flush_counts();
+        self.flush_pieces();
         let by_path: BTreeMap<_, _> = std::mem::take(&mut self.by_path).into_iter().collect();
         let by_place: BTreeMap<_, _> = std::mem::take(&mut self.by_place).into_iter().collect();
         let mut shared: BTreeMap<(u32, u64), Vec<SharedPiece>> = BTreeMap::new();
@@ -441,6 +491,39 @@ impl DataTracker {
                     pieces,
                 })
                 .collect(),
+        }
+    }
+}
+
+/// Returns a hash of a call path, computed in four lanes that do not wait for each other.
+fn path_hash(mut functions: impl Iterator<Item = u32>) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut lanes = [1u64, 2, 3, 4];
+    loop {
+        for (at, lane) in lanes.iter_mut().enumerate() {
+            let Some(function) = functions.next() else {
+                let sum = lanes.iter().fold(at as u64, |sum, lane| (sum ^ lane).wrapping_mul(FACTOR));
+                return sum ^ sum >> 32;
+            };
+            *lane = (lane.rotate_left(23) ^ u64::from(function)).wrapping_mul(FACTOR);
+        }
+    }
+}
+
+/// Returns true if an access of so many bytes goes on in the next line.
+#[inline]
+fn crosses_line(address: u64, bytes: u64) -> bool {
+    const LINE_BYTES: u64 = 1 << LINE_SHIFT;
+    address % LINE_BYTES + bytes > LINE_BYTES
+}
+
+/// Adds a CPU's recent accesses to a shared line to a region.
+fn add_pieces(shared: &mut SharedLines, line: &RecentLine, region: u32, cpu: usize) {
+    let Some(pieces) = shared.get_mut(&line.number()) else { return };
+    for (number, [loads, stores]) in line.counts() {
+        if let Some(piece) = pieces.get_mut(&(region, number, cpu as u32)) {
+            piece.loads += loads;
+            piece.stores += stores;
         }
     }
 }

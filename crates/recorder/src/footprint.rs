@@ -6,7 +6,8 @@
 
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_trace::data::{FootprintRow as Row, PageAccesses};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// log2 of the smallest page size in bytes.
 const SMALL: u8 = 12;
@@ -143,7 +144,7 @@ impl FootprintTracker {
         let mut rows = Vec::new();
         for name in names {
             let meant = |set: &&TouchedSet| name.is_none_or(|name| set.names.iter().any(|open| open == name));
-            let mut all: HashMap<TouchedPage, u128> = HashMap::new();
+            let mut all: HashMap<TouchedPage, u128> = HashMap::default();
             for set in self.sets.iter().filter(meant) {
                 for (page, number) in &set.numbers {
                     *all.entry(*page).or_default() |= set.lines.get(*number as usize).copied().unwrap_or(0);

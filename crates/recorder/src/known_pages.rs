@@ -32,8 +32,8 @@ pub(crate) struct KnownPage {
 /// Pages by virtual number, one for each remainder in each half of the address space.
 pub(crate) struct KnownPages {
     /// Page number of each entry for reads, and for writes.
-    keys: Box<[[u64; 2]; 2 * HALF]>,
-    pages: Box<[KnownPage; 2 * HALF]>,
+    keys: [[u64; 2]; 2 * HALF],
+    pages: [KnownPage; 2 * HALF],
 }
 
 const NO_KEYS: [u64; 2] = [NO_NUMBER; 2];
@@ -61,7 +61,7 @@ impl KnownPage {
 impl KnownPages {
     pub fn new() -> Self {
         let page = KnownPage::new(0, CacheWays::UNKNOWN, (0, 0));
-        Self { keys: Box::new([NO_KEYS; 2 * HALF]), pages: Box::new([page; 2 * HALF]) }
+        Self { keys: [NO_KEYS; 2 * HALF], pages: [page; 2 * HALF] }
     }
 
     #[inline]

@@ -59,6 +59,7 @@ mod probes;
 mod progress;
 mod recorder;
 mod regions;
+mod shared_lines;
 #[cfg(test)]
 mod simulation;
 mod stream;

@@ -2,20 +2,18 @@
 
 use kerntune_layout::DataCounts;
 
-/// Kinds of pages, and one for none.
+/// Kinds of pages, and more. The last one is none: the remainder of `u8::MAX`.
 const KINDS: usize = 8;
-/// Kind of an access to a page of no kind.
-const NO_KIND: u8 = KINDS as u8 - 1;
 
 /// Reads and writes by the mode of the code and the kind of the page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AccessTally([[[u64; 2]; KINDS]; 2]);
 
 impl AccessTally {
-    /// Counts an access by user or kernel code to a page of this kind.
+    /// Counts an access by user or kernel code to a page of this kind, `u8::MAX` for none.
     #[inline]
     pub fn count(&mut self, user: bool, kind: u8, store: bool) {
-        self.0[usize::from(user)][usize::from(kind.min(NO_KIND))][usize::from(store)] += 1;
+        self.0[usize::from(user)][usize::from(kind) % KINDS][usize::from(store)] += 1;
     }
 
     /// Returns the accesses by mode.

@@ -110,7 +110,12 @@ extern "C" fn on_data<const STORE: bool, const USER: bool>(
 extern "C" fn on_other_data<const STORE: bool>(_: c_uint, info: u32, address: u64, code: *mut c_void) {
     with(|plugin| {
         let RecorderPlugin { api, runner, registers, bytes, sizes, .. } = plugin;
-        let access = DataAccess { code: code as u64, address, bytes: sizes[usize::from(STORE)].learn(api, info), store: STORE };
+        let access = DataAccess {
+            code: code as u64,
+            address,
+            bytes: sizes[usize::from(STORE)].learn(api, info),
+            store: STORE,
+        };
         let mut cpu = QemuCpu { api, registers, bytes: *bytes };
         runner.recorder.on_other_data(access, || physical(api, info, address), &mut cpu);
         Ok(())

@@ -158,7 +158,7 @@ impl Recorder {
         let place = data.place(access.address, stack.thread.task, &self.per_cpu.1, cpu);
         if counts.is_miss() {
             let functions = &self.planner.functions;
-            let function = GuestIsa::is_kernel(access.code).then(|| functions.containing(access.code));
+            let function = GuestIsa::is_kernel(access.code).then(|| data.function(access.code, functions));
             let path = data.path(stack.frames.iter().map(|(function, _)| *function));
             *data.by_path.entry((region, path)).or_default() += *counts;
             *data.by_place.entry((region, function, place)).or_default() += *counts;
@@ -183,6 +183,7 @@ impl Recorder {
             entry.stores += u64::from(access.store);
             entry.transfers += if number == 0 { counts.transfers } else { 0 };
         }
+        data.learn_pieces(line, Pieces::of(access.address, access.bytes));
     }
 
     /// Reads the page table register, which may have changed.

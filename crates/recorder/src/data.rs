@@ -6,6 +6,7 @@
 //! interrupt frames) are not seen.
 
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
+use crate::functions::TracedFunctions;
 use crate::known_pages::{KnownPages, LINE_SHIFT};
 use crate::shared_lines::{Pieces, RecentLine, RecentLines};
 use crate::tally::AccessTally;
@@ -26,6 +27,9 @@ pub(crate) const PAGE_SHIFT: u32 = 12;
 const SMALL: u8 = PAGE_SHIFT as u8;
 /// Upper bound for the size of a thread's stack (`THREAD_SIZE`), in bytes.
 const STACK_BYTES: u64 = 16 << 10;
+
+/// log2 of the number of instructions whose function is remembered.
+const RECENT_BITS: u32 = 11;
 
 /// Memory access of an instruction.
 #[derive(Debug, Clone, Copy)]
@@ -117,6 +121,8 @@ pub struct DataTracker {
     pub(crate) tally: AccessTally,
     /// Misses not yet added to `region`.
     pub(crate) missed: [DataCounts; 2],
+    /// Functions of instructions that missed recently, with the address, by its remainder.
+    functions: Box<[(u64, u32); 1 << RECENT_BITS]>,
     pub(crate) paths: Vec<Vec<u32>>,
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
@@ -143,6 +149,7 @@ impl DataTracker {
             region: None,
             tally: AccessTally::default(),
             missed: Default::default(),
+            functions: Box::new([(0, 0); 1 << RECENT_BITS]),
             paths: Vec::new(),
             path_numbers: HashMap::default(),
             by_path: HashMap::default(),
@@ -398,6 +405,19 @@ impl DataTracker {
         self.names.push(SlabCache { name, object_bytes, merged: users > 1 });
         self.slabs.insert(cache, number);
         Some(number)
+    }
+
+    /// Returns the function that contains the instruction at an address.
+    pub(crate) fn function(&mut self, code: u64, functions: &TracedFunctions) -> u32 {
+        // Only functions of the image stay where they are.
+        if !functions.image_covers(code) {
+            return functions.containing(code);
+        }
+        let recent = &mut self.functions[(code ^ code >> RECENT_BITS) as usize % (1 << RECENT_BITS)];
+        if recent.0 != code {
+            *recent = (code, functions.containing(code));
+        }
+        recent.1
     }
 
     /// Returns the number of a call path, which may be a new one.

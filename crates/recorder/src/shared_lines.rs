@@ -8,7 +8,7 @@ use kerntune_trace::data::PIECE_BYTES;
 /// Pieces of a line.
 const PIECES: u64 = (1 << LINE_SHIFT) / PIECE_BYTES;
 /// Lines that are kept, one for each remainder.
-const LINES: usize = 64;
+const LINES: usize = 1024;
 
 /// Set of pieces of a line, a bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -179,8 +179,10 @@ impl DataCaches {
         if several {
             let Some(owner) = self.owners.get(line as usize) else { return false };
             let watched = if is_watched { WATCHED } else { 0 };
-            let repeats =
-                if store { *owner == core as u8 + 1 | watched } else { *owner & WATCHED == watched };
+            let repeats = match store {
+                true => *owner == (core as u8 + 1) | watched,
+                false => *owner & WATCHED == watched,
+            };
             if !repeats {
                 return false;
             }

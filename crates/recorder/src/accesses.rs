@@ -1,7 +1,8 @@
 //! Data accesses: passes each one through the caches and attributes its misses.
 
-use crate::data::{moved, DataAccess, DataTracker, NO_NUMBER, PAGE_SHIFT};
+use crate::data::{DataAccess, DataTracker, NO_NUMBER, PAGE_SHIFT};
 use crate::known_pages::{KnownPage, LINES, LINE_SHIFT};
+use crate::locations::moved;
 use crate::recorder::Recorder;
 use crate::shared_lines::Pieces;
 use crate::Failure;

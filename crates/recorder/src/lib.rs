@@ -53,6 +53,7 @@ mod io_tests;
 mod known_pages;
 mod loaded_code;
 mod loads;
+mod locations;
 mod marks;
 mod plan;
 mod probes;

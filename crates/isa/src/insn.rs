@@ -101,6 +101,15 @@ pub enum TargetRole {
     Hook,
 }
 
+/// Translations of addresses that an instruction makes the CPU forget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForgottenTranslations {
+    /// Those of user memory.
+    User,
+    /// Some of user memory or the kernel's, or all.
+    All,
+}
+
 /// Exceptions after which QEMU counts an instruction as executed, although they point at it. These
 /// are the ones that its translator knows: they are raised by translated code and end the block.
 /// For exceptions from a helper or a memory access QEMU takes the instruction back.

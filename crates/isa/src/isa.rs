@@ -1,8 +1,8 @@
 //! Trait for instruction sets.
 
 use crate::{
-    AddressSpace, BlockEnding, BlockFlow, CountedFaults, ExceptionFrame, Insn, InstructionText, IsaNames,
-    KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
+    AddressSpace, BlockEnding, BlockFlow, CountedFaults, ExceptionFrame, ForgottenTranslations, Insn,
+    InstructionText, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -89,6 +89,8 @@ pub trait Isa {
     fn writes(insn: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Vec<(u64, u64)>;
     /// Returns the target of an indirect jump that is about to run; `None` if unknown.
     fn jump_target(jump: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Option<u64>;
+    /// Returns the translations that an instruction makes the CPU forget.
+    fn forgotten_translations(insn: &Insn) -> Option<ForgottenTranslations>;
     /// Returns the mark that an instruction encodes.
     fn mark(insn: &Insn) -> Option<Mark>;
     /// Returns the event tag that an instruction emits, if it accesses the window.

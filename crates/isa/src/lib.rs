@@ -21,7 +21,10 @@ mod names;
 mod x86_64;
 
 pub use cpu::{AddressSpace, ExceptionFrame, Register, StoppedCpu};
-pub use insn::{BlockEnding, BlockFlow, CountedFaults, Insn, InstructionText, TagAccess, TargetRole};
+pub use insn::{
+    BlockEnding, BlockFlow, CountedFaults, ForgottenTranslations, Insn, InstructionText, TagAccess,
+    TargetRole,
+};
 pub use isa::{BootMeasurement, ClockWait, EmulatedCpu, InterruptStub, Isa, VulnerableCpu};
 pub use names::{IsaNames, KbuildNames};
 pub use x86_64::X86_64;

@@ -3,6 +3,7 @@
 
 use crate::config::{DataConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 use crate::lru::LruSets;
+use crate::timestamps::{TimestampSets, TouchedWay, NO_WAY};
 use std::ops::{Add, AddAssign, Sub};
 
 /// Events of the data caches.
@@ -72,12 +73,29 @@ impl Sub for DataCounts {
 /// Caches and TLBs of one core.
 #[derive(Debug, Clone)]
 struct CoreCaches {
-    l1d: LruSets,
+    /// L1D and first-level TLBs: banks [`L1D`], [`DTLB`], and one after it for large pages if they
+    /// have their own.
+    first: TimestampSets,
+    has_dtlb_large: bool,
     l2: Option<LruSets>,
-    dtlb: LruSets,
-    /// TLB for 2-MiB pages; `None` if they share the entries of `dtlb`.
-    dtlb_large: Option<LruSets>,
     stlb: Option<LruSets>,
+}
+
+const L1D: usize = 0;
+const DTLB: usize = 1;
+
+/// Ways of a core's L1D and first-level TLB that an access used, for [`DataCaches::repeat`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheWays {
+    /// Way of the first-level TLBs, as [`DataCaches::translate`] returned it.
+    pub tlb: u32,
+    /// Way of the L1D, as [`DataCaches::touch`] returned it, or [`CacheWays::UNKNOWN`].
+    pub l1d: u32,
+}
+
+impl CacheWays {
+    /// Way that holds nothing.
+    pub const UNKNOWN: u32 = NO_WAY;
 }
 
 /// L1D, data TLBs and L2 of each core, and the shared L3, all with true LRU replacement.
@@ -91,25 +109,28 @@ pub struct DataCaches {
     cores: Vec<CoreCaches>,
     l3: Option<LruSets>,
     /// For each line, 1 + the core that wrote it last, if no other core has touched it since;
-    /// otherwise 0.
+    /// otherwise 0. [`WATCHED`] is added for watched lines.
     owners: Vec<u8>,
     line_shift: u32,
 }
 
 /// Physical memory whose lines have owners, in bytes. No guest has more.
 const OWNED_BYTES: u64 = 1 << 38;
+/// Bit of [`DataCaches::owners`] for lines that [`DataCaches::watch`] was called for.
+const WATCHED: u8 = 1 << 7;
 
 impl DataCaches {
-    /// Creates empty caches for this number of cores.
+    /// Creates empty caches for this number of cores, less than 127.
     pub fn new(config: &DataConfig, line_bytes: u64, cores: usize) -> Self {
         let cache = |size: u64, ways: u64| LruSets::new(size / line_bytes, ways, line_bytes);
+        let large = config.dtlb_large.map(|tlb| (tlb.entries, tlb.ways.unwrap_or(tlb.entries)));
+        let l1d = (config.l1d.size_bytes / line_bytes, config.l1d.ways);
+        let dtlb = (config.dtlb.entries, config.dtlb.ways);
+        let first: Vec<_> = [l1d, dtlb].into_iter().chain(large).collect();
         let core = CoreCaches {
-            l1d: cache(config.l1d.size_bytes, config.l1d.ways),
+            first: TimestampSets::new(&first),
+            has_dtlb_large: large.is_some(),
             l2: config.l2.map(|l2| cache(l2.size_bytes, l2.ways)),
-            dtlb: LruSets::new(config.dtlb.entries, config.dtlb.ways, SMALL_PAGE_BYTES),
-            dtlb_large: config
-                .dtlb_large
-                .map(|tlb| LruSets::new(tlb.entries, tlb.ways.unwrap_or(tlb.entries), LARGE_PAGE_BYTES)),
             stlb: config.stlb.map(|tlb| LruSets::new(tlb.entries, tlb.ways, SMALL_PAGE_BYTES)),
         };
         Self {
@@ -126,11 +147,12 @@ impl DataCaches {
     }
 
     /// Reads or writes a line, given by its physical line number, and adds the misses to `counts`.
+    /// Returns the way of the L1D that holds the line now.
     #[inline]
-    pub fn touch(&mut self, core: usize, line: u64, store: bool, counts: &mut DataCounts) {
+    pub fn touch(&mut self, core: usize, line: u64, store: bool, counts: &mut DataCounts) -> u32 {
         let several = self.cores.len() > 1;
-        let Some(own) = self.cores.get_mut(core) else { return };
-        let missed = own.l1d.misses(line, 0);
+        let Some(own) = self.cores.get_mut(core) else { return NO_WAY };
+        let TouchedWay { way, missed } = own.first.touch(L1D, line, 0);
         if missed {
             counts.l1d_misses += 1;
             counts.l1d_store_misses += u64::from(store);
@@ -140,6 +162,32 @@ impl DataCaches {
         } else if missed {
             self.fill(core, line, counts);
         }
+        way
+    }
+
+    /// Reads or writes a line through the translation and the way that an earlier access used, if
+    /// this hits the L1D and changes nothing but the order of use. Otherwise does nothing and
+    /// returns false.
+    ///
+    /// The TLB must still have the translation: no [`DataCaches::translate`] has replaced its way
+    /// since. With several cores, writes to lines that the core does not own are never repeated, and
+    /// others only if the line `is_watched` or not as stated.
+    #[inline]
+    pub fn repeat(&mut self, core: usize, line: u64, store: bool, ways: CacheWays, is_watched: bool) -> bool {
+        let several = self.cores.len() > 1;
+        let Some(own) = self.cores.get_mut(core) else { return false };
+        if several {
+            let Some(owner) = self.owners.get(line as usize) else { return false };
+            let watched = if is_watched { WATCHED } else { 0 };
+            let repeats = match store {
+                true => *owner == (core as u8 + 1) | watched,
+                false => *owner & WATCHED == watched,
+            };
+            if !repeats {
+                return false;
+            }
+        }
+        own.first.touch_ways(ways.l1d, line, ways.tlb)
     }
 
     /// Looks a line up in the levels behind the L1D.
@@ -183,39 +231,78 @@ impl DataCaches {
     }
 
     fn owner(&self, line: u64) -> u8 {
-        self.owners.get(line as usize).copied().unwrap_or(0)
+        self.owners.get(line as usize).map_or(0, |owner| owner & !WATCHED)
     }
 
     fn set_owner(&mut self, line: u64, owner: u8) {
-        if line >= OWNED_BYTES >> self.line_shift {
+        if owner == 0 && line as usize >= self.owners.len() {
             return;
+        }
+        if let Some(place) = self.owner_mut(line) {
+            *place = *place & WATCHED | owner;
+        }
+    }
+
+    /// Returns the place of a line's owner; `None` beyond [`OWNED_BYTES`].
+    fn owner_mut(&mut self, line: u64) -> Option<&mut u8> {
+        if line >= OWNED_BYTES >> self.line_shift {
+            return None;
         }
         let at = line as usize;
         if at >= self.owners.len() {
-            if owner == 0 {
-                return;
-            }
             // Grow by a sixteenth: cheap for few lines, and rare for many.
             self.owners.resize(at + at / 16 + 4096, 0);
         }
-        self.owners[at] = owner;
+        self.owners.get_mut(at)
+    }
+
+    /// Marks a line as watched, on machines with several cores.
+    pub fn watch(&mut self, line: u64) {
+        if let Some(place) = self.owner_mut(line) {
+            *place |= WATCHED;
+        }
+    }
+
+    /// Returns true if [`DataCaches::watch`] was called for a line, or cannot be for so high an
+    /// address.
+    #[inline]
+    pub fn is_watched(&self, line: u64) -> bool {
+        match self.owners.get(line as usize) {
+            Some(owner) => owner & WATCHED != 0,
+            None => line >= OWNED_BYTES >> self.line_shift,
+        }
     }
 
     /// Looks up the translation of an address and adds the misses to `counts`. `space` separates
-    /// address spaces, as in [`crate::FrontEnd::fetch`].
-    pub fn translate(&mut self, core: usize, address: u64, space: u64, large: bool, counts: &mut DataCounts) {
-        let Some(own) = self.cores.get_mut(core) else { return };
+    /// address spaces, as in [`crate::FrontEnd::fetch`]. Returns the way of the first-level TLBs
+    /// that holds the translation now.
+    pub fn translate(
+        &mut self,
+        core: usize,
+        address: u64,
+        space: u64,
+        large: bool,
+        counts: &mut DataCounts,
+    ) -> u32 {
+        let Some(own) = self.cores.get_mut(core) else { return NO_WAY };
         let shift = if large { LARGE_PAGE_BYTES } else { SMALL_PAGE_BYTES }.trailing_zeros();
         let page = address >> shift;
         // Keep large and small pages apart in a TLB that holds both.
         let salt = space.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(large) << 62;
-        let first = match &mut own.dtlb_large {
-            Some(tlb) if large => tlb,
-            _ => &mut own.dtlb,
-        };
-        if first.misses(page, salt) {
+        let bank = DTLB + usize::from(large && own.has_dtlb_large);
+        let TouchedWay { way, missed } = own.first.touch(bank, page, salt);
+        if missed {
             counts.dtlb_misses += 1;
             counts.walks += u64::from(own.stlb.as_mut().is_none_or(|stlb| stlb.misses(page, salt)));
+        }
+        way
+    }
+
+    /// Looks up a translation that the first-level TLB still has, as in [`DataCaches::repeat`].
+    #[inline]
+    pub fn translate_again(&mut self, core: usize, tlb: u32) {
+        if let Some(own) = self.cores.get_mut(core) {
+            own.first.touch_way(tlb);
         }
     }
 
@@ -235,11 +322,11 @@ impl DataCaches {
 
 impl CoreCaches {
     fn holds(&self, line: u64) -> bool {
-        self.l1d.has(line, 0) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
+        self.first.has(L1D, line) || self.l2.as_ref().is_some_and(|l2| l2.has(line, 0))
     }
 
     fn forget(&mut self, line: u64) {
-        self.l1d.forget(line);
+        self.first.forget(L1D, line);
         if let Some(l2) = &mut self.l2 {
             l2.forget(line);
         }

@@ -35,13 +35,14 @@ mod mode;
 pub mod order;
 mod parts;
 mod second_level;
+mod timestamps;
 mod xorshift;
 
 pub use config::{
     BranchConfig, BtbConfig, CacheConfig, CycleCosts, DataConfig, FrontEndConfig, L2Config, LargeTlbConfig,
     PrefetchConfig, TlbConfig, LARGE_PAGE_BYTES, SMALL_PAGE_BYTES,
 };
-pub use data::{DataCaches, DataCounts};
+pub use data::{CacheWays, DataCaches, DataCounts};
 pub use direction::DirectionConfig;
 pub use front_end::{FrontEnd, FrontEndCounts, ModeCounts};
 pub use mode::CpuMode;

@@ -22,7 +22,7 @@ pub(crate) struct LruSets {
 const PRESENT: u64 = 1 << 63;
 
 #[inline]
-fn tag(block: u64, salt: u64) -> u64 {
+pub(crate) fn tag(block: u64, salt: u64) -> u64 {
     (block ^ salt) | PRESENT
 }
 

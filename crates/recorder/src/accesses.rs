@@ -1,9 +1,12 @@
 //! Data accesses: passes each one through the caches and attributes its misses.
 
-use crate::data::{moved, CoreState, DataAccess, DataTracker, NO_ACCESS, NO_NUMBER, PAGE_SHIFT};
+use crate::data::{DataAccess, DataTracker, NO_NUMBER, PAGE_SHIFT};
+use crate::known_pages::{KnownPage, LINES, LINE_SHIFT};
+use crate::locations::moved;
 use crate::recorder::Recorder;
+use crate::shared_lines::Pieces;
 use crate::Failure;
-use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
+use kerntune_isa::{ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::DataCounts;
 use kerntune_trace::data::{SharedPiece, PIECE_BYTES};
 
@@ -21,19 +24,42 @@ impl Recorder {
         cpu: &mut dyn StoppedCpu,
     ) -> Result<(), Failure> {
         let Some(data) = &mut self.data else { return Ok(()) };
-        let at = self.cpus.current();
+        if !data.repeat(access.address, access.bytes, access.store, !GuestIsa::is_kernel(access.code)) {
+            self.on_other_data(access, physical, cpu);
+        }
+        Ok(())
+    }
+
+    /// Handles an access that [`DataTracker::repeat`] does not.
+    pub(crate) fn on_other_data(
+        &mut self,
+        access: DataAccess,
+        physical: impl FnOnce() -> Option<u64>,
+        cpu: &mut dyn StoppedCpu,
+    ) {
+        let Some(data) = &mut self.data else { return };
+        if self.recording && self.cpus.count() > 1 && data.repeat_shared(&access) {
+            return;
+        }
         let shift = data.caches.line_shift();
         let (first, last) =
             (access.address >> shift, access.address.wrapping_add(access.bytes.saturating_sub(1)) >> shift);
-        let core = &data.cores[at];
-        let same = first == core.line.0 && last == first && (core.line.1 || !access.store);
-        if same && (core.shared.is_none() || !self.recording) {
-            if self.recording {
-                self.count_access(&access, DataCounts::default());
+        let core = &mut *data.core;
+        let is_shared = self.recording && core.shared == first;
+        if first == core.line && last == first && (self.cpus.count() == 1 || !(access.store || is_shared)) {
+            core.keep_last_page();
+            let kind = core.touched.1;
+            if core.pages.get(access.address, access.store).is_none() {
+                if let Some(physical) = physical() {
+                    core.pages.extend(access.address, access.store, physical >> shift);
+                }
             }
-            return Ok(());
+            data.count(&access, kind, &DataCounts::default());
+            return;
         }
-        let Some(physical) = physical() else { return Ok(()) };
+        let known = core.pages.get(access.address, access.store).map(|page| page.line(access.address).0);
+        let known = known.map(|line| line << shift | access.address & ((1 << shift) - 1));
+        let Some(physical) = known.or_else(physical) else { return };
         self.touch(access, first, physical, cpu);
         if self.recording && last << shift >> PAGE_SHIFT != access.address >> PAGE_SHIFT {
             self.reach(last << shift, cpu);
@@ -46,7 +72,6 @@ impl Recorder {
             let physical = physical + (address - access.address);
             self.touch(DataAccess { address, bytes, ..access }, last, physical, cpu);
         }
-        Ok(())
     }
 
     /// Marks the second page of an access that crosses a page boundary as touched.
@@ -54,7 +79,7 @@ impl Recorder {
     fn reach(&mut self, address: u64, cpu: &mut dyn StoppedCpu) {
         let Some(data) = &mut self.data else { return };
         let process = u64::from(self.threads.running().thread.tgid);
-        let (number, _) = data.page(self.cpus.current(), address, process, cpu);
+        let (number, _) = data.page(address, process, cpu);
         data.footprint.touch(number, address);
     }
 
@@ -63,12 +88,7 @@ impl Recorder {
         let Some(data) = &mut self.data else { return };
         let regions = self.regions.open().filter_map(|region| self.regions.list.get(region as usize));
         let names: Vec<&str> = regions.map(|region| region.name.as_str()).collect();
-        data.footprint.opens(self.regions.open().last(), &names);
-        // Forget the last accesses, so that the next ones touch the footprint of the new regions.
-        // Caches and TLBs do not change, since these accesses were their most recent ones.
-        for core in &mut data.cores {
-            *core = CoreState { table: core.table, ..NO_ACCESS };
-        }
+        data.open_regions(self.regions.open().last(), &names);
     }
 
     /// Accesses a part of one line.
@@ -78,38 +98,30 @@ impl Recorder {
         let line = physical >> data.caches.line_shift();
         let mut counts = DataCounts::default();
         let page = access.address >> PAGE_SHIFT;
-        if data.cores[at].page != page {
+        let core = &mut *data.core;
+        core.keep_last_page();
+        core.pages.extend(access.address, access.store, line);
+        if core.page != page {
             let process = u64::from(self.threads.running().thread.tgid);
-            data.translate(at, access.address, process, &mut counts, cpu);
-            data.cores[at].page = page;
-            if self.recording {
-                data.cores[at].touched = data.page(at, access.address, process, cpu);
-            }
+            data.change_page(&access, line, process, self.recording, &mut counts, cpu);
         }
-        data.caches.touch(at, line, access.store, &mut counts);
-        let may_be_shared = data.may_be_shared(line);
-        let is_ours = access.store || (data.cores[at].line == (virtual_line, true));
-        data.cores[at].line = (virtual_line, is_ours);
-        data.cores[at].shared = may_be_shared.then_some(line);
+        let way = data.caches.touch(at, line, access.store, &mut counts);
+        let is_shared = self.cpus.count() > 1 && data.caches.is_watched(line);
+        let core = &mut *data.core;
+        core.line = virtual_line;
+        core.shared = if is_shared { virtual_line } else { NO_NUMBER };
+        if let Some(page) = core.pages.find(access.address) {
+            page.set_way(access.address, way);
+        }
         if !self.recording {
             return;
         }
-        data.footprint.touch(data.cores[at].touched.0, access.address);
-        self.count_access(&access, counts);
-        if counts.is_miss() || may_be_shared {
+        let (number, kind) = core.touched;
+        data.footprint.touch(number, access.address);
+        data.count(&access, kind, &counts);
+        if counts.is_miss() || is_shared {
             self.attribute(&access, physical, &counts, cpu);
         }
-    }
-
-    #[inline]
-    fn count_access(&mut self, access: &DataAccess, counts: DataCounts) {
-        let (Some(data), Some(region)) = (&mut self.data, self.regions.open().last()) else { return };
-        if data.counted.0 != region {
-            data.flush_counts(region);
-        }
-        data.footprint.count(data.cores[self.cpus.current()].touched.1, access.store);
-        let sum = &mut data.counted.1[usize::from(!GuestIsa::is_kernel(access.code))];
-        *sum += DataCounts { loads: u64::from(!access.store), stores: u64::from(access.store), ..counts };
     }
 
     /// Counts a miss by path and location, and an access to a shared line by piece.
@@ -132,6 +144,8 @@ impl Recorder {
             let Some(shared) = data.shared.get_mut(&line) else { return };
             let known = |piece: u64| shared.contains_key(&(region, piece as u32, at));
             if pieces.clone().all(known) {
+                data.learn_pieces(line, Pieces::of(access.address, access.bytes));
+                let Some(shared) = data.shared.get_mut(&line) else { return };
                 for piece in pieces {
                     if let Some(piece) = shared.get_mut(&(region, piece as u32, at)) {
                         piece.loads += u64::from(!access.store);
@@ -145,16 +159,15 @@ impl Recorder {
         let place = data.place(access.address, stack.thread.task, &self.per_cpu.1, cpu);
         if counts.is_miss() {
             let functions = &self.planner.functions;
-            let function = GuestIsa::is_kernel(access.code).then(|| functions.containing(access.code));
+            let function = GuestIsa::is_kernel(access.code).then(|| data.function(access.code, functions));
             let path = data.path(stack.frames.iter().map(|(function, _)| *function));
             *data.by_path.entry((region, path)).or_default() += *counts;
             *data.by_place.entry((region, function, place)).or_default() += *counts;
         }
         if counts.transfers > 0 {
-            let (word, bit) = DataTracker::filter_place(line);
-            data.filter[word] |= bit;
+            data.caches.watch(line);
             data.shared.entry(line).or_default();
-            data.cores[at as usize].shared = Some(line);
+            data.core.shared = access.address >> data.caches.line_shift();
         }
         let Some(shared) = data.shared.get_mut(&line) else { return };
         let start = physical % bytes;
@@ -171,17 +184,74 @@ impl Recorder {
             entry.stores += u64::from(access.store);
             entry.transfers += if number == 0 { counts.transfers } else { 0 };
         }
+        data.learn_pieces(line, Pieces::of(access.address, access.bytes));
     }
 
     /// Reads the page table register, which may have changed.
     pub(crate) fn look_at_page_table(&mut self, cpu: &mut dyn StoppedCpu) {
         if let Some(data) = &mut self.data {
-            let core = &mut data.cores[self.cpus.current()];
-            core.table = GuestIsa::page_table(cpu);
+            let table = GuestIsa::page_table(cpu);
+            let core = &mut *data.core;
+            core.keep_last_page();
             core.page = NO_NUMBER;
-            if data.space.is_none() && core.table != 0 {
+            let changes = std::mem::replace(&mut core.table, table) != table;
+            if data.space.is_none() && table != 0 {
                 data.space = Some(GuestIsa::address_space(cpu));
             }
+            if changes {
+                data.forget_translations(ForgottenTranslations::User);
+            }
+        }
+    }
+
+    /// Handles an instruction that makes the CPU forget translations, or a change of the process.
+    pub(crate) fn on_forget(&mut self, part: ForgottenTranslations) {
+        if let Some(data) = &mut self.data {
+            data.forget_translations(part);
+        }
+    }
+}
+
+impl DataTracker {
+    /// Counts an access to a page of this kind, with its misses.
+    fn count(&mut self, access: &DataAccess, kind: u8, counts: &DataCounts) {
+        let user = !GuestIsa::is_kernel(access.code);
+        self.tally.count(user, kind, access.store);
+        if counts.is_miss() {
+            self.missed[usize::from(user)] += *counts;
+        }
+    }
+
+    /// Goes on to the page of an access, which has this physical line.
+    fn change_page(
+        &mut self,
+        access: &DataAccess,
+        line: u64,
+        process: u64,
+        recording: bool,
+        counts: &mut DataCounts,
+        cpu: &mut dyn StoppedCpu,
+    ) {
+        let address = access.address;
+        let core = &mut *self.core;
+        if let Some(&mut KnownPage { tlb, touched, .. }) = core.pages.find(address) {
+            (core.page, core.touched) = (address >> PAGE_SHIFT, touched);
+            self.caches.translate_again(self.executing, tlb);
+            return;
+        }
+        let way = self.translate(address, process, counts, cpu);
+        let resized = self.resized;
+        self.core.page = address >> PAGE_SHIFT;
+        if recording {
+            self.core.touched = self.page(address, process, cpu);
+        }
+        let core = &mut *self.core;
+        // The first page table of a CPU is another one.
+        let may_be_known =
+            core.table != 0 && self.caches.line_shift() == LINE_SHIFT && self.resized == resized;
+        if let Some(tlb) = way.filter(|_| may_be_known) {
+            let first_line = line - (address >> LINE_SHIFT) % LINES;
+            core.pages.insert(address, access.store, KnownPage::new(first_line, tlb, core.touched));
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::plan::JumpLanding;
 use crate::recorder::Recorder;
 use crate::threads::PoppedFrames;
 use crate::Failure;
-use kerntune_isa::{GuestIsa, Isa, StoppedCpu};
+use kerntune_isa::{ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_trace::{EnterKind, Event, FunctionKind, RecordedThread};
 
 impl Recorder {
@@ -334,6 +334,7 @@ impl Recorder {
             comm: "[unreadable]".into(),
         });
         let thread = self.threads.switch(next);
+        self.on_forget(ForgottenTranslations::User);
         self.emit(board, rest, Event::Switch { thread })?;
         if several {
             self.thread_gets_cpu(board, rest)?;

@@ -6,24 +6,28 @@
 //! interrupt frames) are not seen.
 
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
-use kerntune_isa::{AddressSpace, GuestIsa, Isa, StoppedCpu};
+use crate::functions::TracedFunctions;
+use crate::known_pages::{KnownPages, LINE_SHIFT};
+use crate::shared_lines::{Pieces, RecentLine, RecentLines};
+use crate::tally::AccessTally;
+use kerntune_isa::{AddressSpace, ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
 use kerntune_trace::data::{
-    AccessCounts, DataFile, DataLocation, DataLocationKind, DataSpec, LocationMisses, MissCounts, PathMisses,
-    RegionAccesses, SharedLine, SharedPiece, SlabCache, SlabMark, SlabSpec,
+    AccessCounts, DataFile, DataLocation, DataSpec, LocationMisses, MissCounts, PathMisses, RegionAccesses,
+    SharedLine, SharedPiece, SlabCache,
 };
 use kerntune_trace::VERSION;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap as HashMap;
+use std::collections::BTreeMap;
 
 /// Number of no line and no page.
 pub(crate) const NO_NUMBER: u64 = u64::MAX;
 pub(crate) const PAGE_SHIFT: u32 = 12;
 /// log2 of the smallest page, in the type of [`CoreState::touched`].
 const SMALL: u8 = PAGE_SHIFT as u8;
-/// Upper bound for the size of a thread's stack (`THREAD_SIZE`), in bytes.
-const STACK_BYTES: u64 = 16 << 10;
-/// log2 of the number of bits in the filter of shared lines.
-const FILTER_BITS: u32 = 16;
+
+/// log2 of the number of instructions whose function is remembered.
+const RECENT_BITS: u32 = 11;
 
 /// Memory access of an instruction.
 #[derive(Debug, Clone, Copy)]
@@ -38,48 +42,90 @@ pub struct DataAccess {
     pub store: bool,
 }
 
-/// Last access of one CPU, which short-cuts repeated accesses.
-#[derive(Clone, Copy)]
+/// Last access of one CPU, which short-cuts repeated accesses, and its recent pages.
 pub(crate) struct CoreState {
-    /// Virtual number of the last line, and whether it can be written without a coherence action.
-    pub(crate) line: (u64, bool),
-    /// Physical number of the last line if it may be shared.
-    pub(crate) shared: Option<u64>,
+    /// Virtual number of the last line.
+    pub(crate) line: u64,
+    /// Virtual number of the last line if accesses to it are attributed.
+    pub(crate) shared: u64,
     /// Virtual number of the last page.
     pub(crate) page: u64,
-    /// Footprint number and kind of the last page.
+    /// Footprint number and kind of the last page, unless `pages` has it.
     pub(crate) touched: (u32, u8),
     /// Physical address of the page table.
     pub(crate) table: u64,
+    pub(crate) pages: KnownPages,
+    shared_lines: RecentLines,
 }
 
-pub(crate) const NO_ACCESS: CoreState = CoreState {
-    line: (NO_NUMBER, false),
-    shared: None,
-    page: NO_NUMBER,
-    touched: (NO_PAGE, u8::MAX),
-    table: 0,
-};
+impl CoreState {
+    fn new() -> Self {
+        Self {
+            line: NO_NUMBER,
+            shared: NO_NUMBER,
+            page: NO_NUMBER,
+            touched: NO_TOUCH,
+            table: 0,
+            pages: KnownPages::new(),
+            shared_lines: RecentLines::new(),
+        }
+    }
+
+    /// Forgets the last access and all pages.
+    pub(crate) fn forget(&mut self) {
+        (self.line, self.shared, self.page, self.touched) = (NO_NUMBER, NO_NUMBER, NO_NUMBER, NO_TOUCH);
+        self.pages.clear();
+    }
+
+    /// Keeps what `pages` knows about the last page, since that page may be removed from them.
+    pub(crate) fn keep_last_page(&mut self) {
+        if self.page == NO_NUMBER {
+            return;
+        }
+        if let Some(page) = self.pages.find(self.page << PAGE_SHIFT) {
+            self.touched = page.touched;
+        }
+    }
+}
+
+/// Footprint number and kind of no page.
+const NO_TOUCH: (u32, u8) = (NO_PAGE, u8::MAX);
+
+/// Pieces of lines that CPUs have taken from each other, by physical line, and by region, offset and
+/// CPU.
+type SharedLines = HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>;
 
 /// Data caches and their counts.
 pub struct DataTracker {
     pub(crate) caches: DataCaches,
     pub(crate) spec: DataSpec,
     pub(crate) space: Option<AddressSpace>,
-    pub(crate) cores: Vec<CoreState>,
+    /// State of the executing CPU.
+    pub(crate) core: Box<CoreState>,
+    /// Number of the executing CPU.
+    pub(crate) executing: usize,
+    /// States of the other CPUs.
+    waiting: Vec<Option<Box<CoreState>>>,
     /// Known page sizes as log2 of bytes, by 2-MiB range of addresses.
     pub(crate) sizes: HashMap<u64, u8>,
+    /// Number of times that a known page size turned out to be another one.
+    pub(crate) resized: u64,
     pub(crate) footprint: FootprintTracker,
     pub(crate) slabs: HashMap<u64, u32>,
     pub(crate) regions: BTreeMap<u32, [DataCounts; 2]>,
-    /// Recent counts of this region, not yet added to `regions`.
-    pub(crate) counted: (u32, [DataCounts; 2]),
+    /// Innermost open region.
+    region: Option<u32>,
+    /// Accesses not yet added to `region`.
+    pub(crate) tally: AccessTally,
+    /// Misses not yet added to `region`.
+    pub(crate) missed: [DataCounts; 2],
+    /// Functions of instructions that missed recently, with the address, by its remainder.
+    functions: Box<[(u64, u32); 1 << RECENT_BITS]>,
     pub(crate) paths: Vec<Vec<u32>>,
     pub(crate) path_numbers: HashMap<u64, u32>,
     pub(crate) by_path: HashMap<(u32, u32), DataCounts>,
     pub(crate) by_place: HashMap<(u32, Option<u32>, DataLocation), DataCounts>,
-    pub(crate) filter: Vec<u64>,
-    pub(crate) shared: HashMap<u64, BTreeMap<(u32, u32, u32), SharedPiece>>,
+    pub(crate) shared: SharedLines,
     pub(crate) names: Vec<SlabCache>,
 }
 
@@ -90,18 +136,23 @@ impl DataTracker {
             caches: DataCaches::new(config, line_bytes, cpus),
             spec,
             space: None,
-            cores: vec![NO_ACCESS; cpus],
-            sizes: HashMap::new(),
+            core: Box::new(CoreState::new()),
+            executing: 0,
+            waiting: (0..cpus).map(|cpu| (cpu > 0).then(|| Box::new(CoreState::new()))).collect(),
+            sizes: HashMap::default(),
+            resized: 0,
             footprint: FootprintTracker::new(line_bytes.trailing_zeros()),
-            slabs: HashMap::new(),
+            slabs: HashMap::default(),
             regions: BTreeMap::new(),
-            counted: (0, [DataCounts::default(); 2]),
+            region: None,
+            tally: AccessTally::default(),
+            missed: Default::default(),
+            functions: Box::new([(0, 0); 1 << RECENT_BITS]),
             paths: Vec::new(),
-            path_numbers: HashMap::new(),
-            by_path: HashMap::new(),
-            by_place: HashMap::new(),
-            filter: vec![0; 1 << (FILTER_BITS - 6)],
-            shared: HashMap::new(),
+            path_numbers: HashMap::default(),
+            by_path: HashMap::default(),
+            by_place: HashMap::default(),
+            shared: HashMap::default(),
             names: Vec::new(),
         }
     }
@@ -114,62 +165,136 @@ impl DataTracker {
     /// Handles a change of the executing CPU: other CPUs may have changed the state of its last
     /// line.
     pub fn turn(&mut self, cpu: usize) {
-        let CoreState { line, shared, .. } = &mut self.cores[cpu];
-        (*line, *shared) = ((NO_NUMBER, false), None);
+        if let Some(core) = self.waiting[cpu].take() {
+            self.waiting[self.executing] = Some(std::mem::replace(&mut self.core, core));
+            self.executing = cpu;
+        }
+        (self.core.line, self.core.shared) = (NO_NUMBER, NO_NUMBER);
     }
 
-    pub(crate) fn filter_place(line: u64) -> (usize, u64) {
-        let hash = (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS)) as usize;
-        (hash / 64, 1 << (hash % 64))
+    /// Counts an access by user or kernel code that hits the L1D and the first-level TLB and changes
+    /// nothing but the order of use. Otherwise does nothing and returns false.
+    #[inline]
+    pub fn repeat(&mut self, address: u64, bytes: u64, store: bool, user: bool) -> bool {
+        let Some(page) = self.core.pages.get(address, store) else { return false };
+        if crosses_line(address, bytes) {
+            return false;
+        }
+        let (line, ways) = page.line(address);
+        let kind = page.touched.1;
+        if !self.caches.repeat(self.executing, line, store, ways, false) {
+            return false;
+        }
+        (self.core.line, self.core.page) = (address >> LINE_SHIFT, address >> PAGE_SHIFT);
+        self.tally.count(user, kind, store);
+        true
     }
 
-    pub(crate) fn may_be_shared(&self, line: u64) -> bool {
-        let (word, bit) = Self::filter_place(line);
-        self.filter[word] & bit != 0
+    /// Works like [`Self::repeat`] for a line that CPUs have taken from each other, in a region.
+    pub fn repeat_shared(&mut self, access: &DataAccess) -> bool {
+        let &DataAccess { address, bytes, store, .. } = access;
+        let Some(page) = self.core.pages.get(address, store) else { return false };
+        if crosses_line(address, bytes) {
+            return false;
+        }
+        let ((line, ways), kind) = (page.line(address), page.touched.1);
+        let pieces = Pieces::of(address, bytes);
+        let Some(recent) = self.core.shared_lines.find(line, pieces) else { return false };
+        if !self.caches.repeat(self.executing, line, store, ways, true) {
+            return false;
+        }
+        recent.count(pieces, store);
+        let line = address >> LINE_SHIFT;
+        (self.core.line, self.core.shared, self.core.page) = (line, line, address >> PAGE_SHIFT);
+        self.tally.count(!GuestIsa::is_kernel(access.code), kind, store);
+        true
     }
 
-    /// Looks up the translation of an address.
+    /// Remembers that these pieces of a shared line have been described in the open region.
+    pub(crate) fn learn_pieces(&mut self, line: u64, pieces: Pieces) {
+        if self.caches.line_shift() == LINE_SHIFT {
+            let old = self.core.shared_lines.learn(line, pieces);
+            if let Some((old, region)) = old.zip(self.region) {
+                add_pieces(&mut self.shared, &old, region, self.executing);
+            }
+        }
+    }
+
+    /// Adds recent accesses to shared lines to the open region, and forgets them.
+    fn flush_pieces(&mut self) {
+        let Some(region) = self.region else { return };
+        let waiting = self.waiting.iter_mut().enumerate();
+        let waiting = waiting.filter_map(|(cpu, core)| Some((cpu, core.as_mut()?)));
+        for (cpu, core) in waiting.chain([(self.executing, &mut self.core)]) {
+            for line in core.shared_lines.take() {
+                add_pieces(&mut self.shared, &line, region, cpu);
+            }
+        }
+    }
+
+    fn cores(&mut self) -> impl Iterator<Item = &mut CoreState> {
+        self.waiting.iter_mut().flatten().chain([&mut self.core]).map(|core| &mut **core)
+    }
+
+    /// Forgets translations of the executing CPU, which may have changed.
+    pub(crate) fn forget_translations(&mut self, part: ForgottenTranslations) {
+        self.core.keep_last_page();
+        match part {
+            ForgottenTranslations::User => self.core.pages.clear_user(),
+            ForgottenTranslations::All => self.core.pages.clear(),
+        }
+    }
+
+    /// Sets the size of the pages in a 2-MiB range, which may have been another one.
+    fn set_size(&mut self, key: u64, shift: u8) {
+        if self.sizes.insert(key, shift).is_some_and(|before| before != shift) {
+            self.resized += 1;
+            for core in self.cores() {
+                core.keep_last_page();
+                core.pages.clear();
+            }
+        }
+    }
+
+    /// Looks up the translation of an address. Returns the way of the first-level TLBs that holds it
+    /// now; `None` before the kernel's address space is known.
     pub(crate) fn translate(
         &mut self,
-        core: usize,
         address: u64,
         process: u64,
         counts: &mut DataCounts,
         cpu: &mut dyn StoppedCpu,
-    ) {
-        let Some(space) = self.space else { return };
+    ) -> Option<u32> {
+        let space = self.space?;
         let is_kernel = GuestIsa::is_kernel(address);
         let salt = if is_kernel { 0 } else { process };
         let key = size_key(address, salt);
-        let table = self.cores[core].table;
+        let table = self.core.table;
         let known = self.sizes.entry(key);
         let known = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu)) > SMALL;
         let before = *counts;
-        self.caches.translate(core, address, salt, known, counts);
+        let mut way = self.caches.translate(self.executing, address, salt, known, counts);
         if counts.dtlb_misses == before.dtlb_misses {
-            return;
+            return Some(way);
         }
+        self.core.pages.remove_way(way);
         let shift = GuestIsa::page_shift(&space, table, address, cpu);
         let large = shift > SMALL;
         if large != known {
             // The page size has changed since the last lookup.
-            self.sizes.insert(key, shift);
+            self.set_size(key, shift);
             *counts = before;
-            self.caches.translate(core, address, salt, large, counts);
+            way = self.caches.translate(self.executing, address, salt, large, counts);
+            self.core.pages.remove_way(way);
         }
+        Some(way)
     }
 
     /// Returns footprint number and kind of the page that contains an address.
-    pub(crate) fn page(
-        &mut self,
-        core: usize,
-        address: u64,
-        process: u64,
-        cpu: &mut dyn StoppedCpu,
-    ) -> (u32, u8) {
+    pub(crate) fn page(&mut self, address: u64, process: u64, cpu: &mut dyn StoppedCpu) -> (u32, u8) {
         let Some(space) = self.space else { return (NO_PAGE, u8::MAX) };
         let process = if GuestIsa::is_kernel(address) { 0 } else { process };
-        let (key, table) = (size_key(address, process), self.cores[core].table);
+        let (key, table) = (size_key(address, process), self.core.table);
         let known = self.sizes.entry(key);
         let shift = *known.or_insert_with(|| GuestIsa::page_shift(&space, table, address, cpu));
         let page = TouchedPage { number: address >> PAGE_SHIFT, process, shift };
@@ -178,113 +303,27 @@ impl DataTracker {
         }
         // The page size may have changed since the last lookup.
         let shift = GuestIsa::page_shift(&space, table, address, cpu);
-        self.sizes.insert(key, shift);
+        self.set_size(key, shift);
         let page = TouchedPage { shift, ..page };
         (self.footprint.add(page), page.kind())
     }
 
-    /// Returns the location of the data at a kernel address.
-    pub(crate) fn place(
-        &mut self,
-        address: u64,
-        task: u64,
-        per_cpu: &[u64],
-        cpu: &mut dyn StoppedCpu,
-    ) -> DataLocation {
-        let other = |kind| DataLocation { kind, object: 0, offset: 0 };
-        let Some(space) = self.space.filter(|_| GuestIsa::is_kernel(address)) else {
-            return other(DataLocationKind::User);
-        };
-        let within = |(from, to): (u64, u64)| (from..to).contains(&address);
-        if within(space.image) {
-            return DataLocation { object: address, ..other(DataLocationKind::Image) };
+    /// Returns the function that contains the instruction at an address.
+    pub(crate) fn function(&mut self, code: u64, functions: &TracedFunctions) -> u32 {
+        // Only functions of the image stay where they are.
+        if !functions.image_covers(code) {
+            return functions.containing(code);
         }
-        let in_image = per_cpu.iter().map(|offset| address.wrapping_sub(*offset));
-        let (start, end) = self.spec.per_cpu;
-        if let Some(object) = in_image.into_iter().find(|at| (start..end).contains(at)) {
-            return DataLocation { object, ..other(DataLocationKind::PerCpu) };
+        let recent = &mut self.functions[(code ^ code >> RECENT_BITS) as usize % (1 << RECENT_BITS)];
+        if recent.0 != code {
+            *recent = (code, functions.containing(code));
         }
-        if let Some(slab) = self.spec.slab {
-            let stack = read(cpu, task.wrapping_add(slab.stack.into()));
-            if stack.is_some_and(|stack| address.wrapping_sub(stack) < STACK_BYTES) {
-                return other(DataLocationKind::Stack);
-            }
-            if within(space.page_structs) {
-                let offset = (address - space.page_structs.0) % u64::from(slab.page_bytes.max(1));
-                return DataLocation { offset: offset as u32, ..other(DataLocationKind::Page) };
-            }
-            if within(space.direct) {
-                let object = self.slab_object(&space, &slab, address, cpu);
-                return object.unwrap_or(other(DataLocationKind::Memory));
-            }
-        }
-        match () {
-            () if within(space.page_structs) => other(DataLocationKind::Page),
-            () if within(space.direct) => other(DataLocationKind::Memory),
-            () if within(space.mapped) || within(space.modules) => other(DataLocationKind::Mapped),
-            () => other(DataLocationKind::Other),
-        }
-    }
-
-    /// Returns the slab object at an address of the direct map, according to `struct page` and
-    /// `struct slab`.
-    fn slab_object(
-        &mut self,
-        space: &AddressSpace,
-        slab: &SlabSpec,
-        address: u64,
-        cpu: &mut dyn StoppedCpu,
-    ) -> Option<DataLocation> {
-        let bytes = u64::from(slab.page_bytes);
-        let mut number = (address - space.direct.0) >> PAGE_SHIFT;
-        let page = |number: u64| space.page_structs.0 + number * bytes;
-        // A tail page points to its head page (`compound_head`).
-        let head = read(cpu, page(number) + 8)?;
-        if head & 1 == 1 {
-            number = (head - 1).checked_sub(space.page_structs.0)? / bytes.max(1);
-        }
-        let is_slab = match slab.mark {
-            SlabMark::Type { offset, value } => {
-                read(cpu, page(number) + u64::from(offset))? as u32 >> 24 == u32::from(value)
-            }
-            SlabMark::Flag(bit) => read(cpu, page(number))? >> (bit & 63) & 1 == 1,
-        };
-        if !is_slab {
-            return None;
-        }
-        let cache = read(cpu, page(number) + u64::from(slab.cache))?;
-        let size = read(cpu, cache.wrapping_add(slab.size.into()))? as u32;
-        let from = space.direct.0 + (number << PAGE_SHIFT);
-        let object = u64::from(self.cache(cache, slab, cpu)?);
-        let offset = address.checked_sub(from)?.checked_rem(size.into())? as u32;
-        Some(DataLocation { kind: DataLocationKind::Slab, object, offset })
-    }
-
-    /// Returns the index of a slab cache, which may be a new one.
-    fn cache(&mut self, cache: u64, slab: &SlabSpec, cpu: &mut dyn StoppedCpu) -> Option<u32> {
-        if let Some(number) = self.slabs.get(&cache) {
-            return Some(*number);
-        }
-        let name = read(cpu, cache.wrapping_add(slab.name.into()))?;
-        let object_bytes = read(cpu, cache.wrapping_add(slab.object_size.into()))? as u32;
-        let mut text = Vec::new();
-        let mut byte = [0];
-        while text.len() < 64 && cpu.read(name.wrapping_add(text.len() as u64), &mut byte) && byte[0] != 0 {
-            text.push(byte[0]);
-        }
-        let number = self.names.len() as u32;
-        let users = read(cpu, cache.wrapping_add(slab.refcount.into()))? as u32 as i32;
-        let name = String::from_utf8_lossy(&text).into_owned();
-        self.names.push(SlabCache { name, object_bytes, merged: users > 1 });
-        self.slabs.insert(cache, number);
-        Some(number)
+        recent.1
     }
 
     /// Returns the number of a call path, which may be a new one.
     pub(crate) fn path(&mut self, functions: impl Iterator<Item = u32> + Clone) -> u32 {
-        let mut hash = functions.clone().fold(0xcbf2_9ce4_8422_2325, |hash: u64, function| {
-            (hash ^ u64::from(function)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-        });
+        let mut hash = path_hash(functions.clone());
         loop {
             match self.path_numbers.get(&hash) {
                 None => {
@@ -301,10 +340,24 @@ impl DataTracker {
         }
     }
 
-    /// Adds the recent counts to their region; the following ones belong to region `next`.
-    #[cold]
-    pub(crate) fn flush_counts(&mut self, next: u32) {
-        let (region, counts) = std::mem::replace(&mut self.counted, (next, Default::default()));
+    /// Handles a change of the open regions: their names, outermost first, and the innermost.
+    pub(crate) fn open_regions(&mut self, region: Option<u32>, names: &[&str]) {
+        self.flush_counts();
+        self.flush_pieces();
+        self.footprint.opens(region, names);
+        self.region = region;
+        // Forget the last accesses, so that the next ones touch the footprint of the new regions.
+        // Caches and TLBs do not change, since these accesses were their most recent ones.
+        self.cores().for_each(CoreState::forget);
+    }
+
+    /// Adds the recent counts to their region. Those outside of all regions are dropped.
+    fn flush_counts(&mut self) {
+        let tally = std::mem::take(&mut self.tally);
+        let mut counts = std::mem::take(&mut self.missed);
+        let Some(region) = self.region else { return };
+        tally.by_kind().for_each(|(kind, counts)| self.footprint.count(kind, counts));
+        counts.iter_mut().zip(tally.by_mode()).for_each(|(sum, more)| *sum += more);
         if counts != [DataCounts::default(); 2] {
             let sums = self.regions.entry(region).or_default();
             sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
@@ -313,7 +366,8 @@ impl DataTracker {
 
     /// Builds the contents of `data.json`.
     pub fn finish(&mut self) -> DataFile {
-        self.flush_counts(0);
+        self.flush_counts();
+        self.flush_pieces();
         let by_path: BTreeMap<_, _> = std::mem::take(&mut self.by_path).into_iter().collect();
         let by_place: BTreeMap<_, _> = std::mem::take(&mut self.by_place).into_iter().collect();
         let mut shared: BTreeMap<(u32, u64), Vec<SharedPiece>> = BTreeMap::new();
@@ -362,6 +416,39 @@ impl DataTracker {
     }
 }
 
+/// Returns a hash of a call path, computed in four lanes that do not wait for each other.
+fn path_hash(mut functions: impl Iterator<Item = u32>) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut lanes = [1u64, 2, 3, 4];
+    loop {
+        for (at, lane) in lanes.iter_mut().enumerate() {
+            let Some(function) = functions.next() else {
+                let sum = lanes.iter().fold(at as u64, |sum, lane| (sum ^ lane).wrapping_mul(FACTOR));
+                return sum ^ sum >> 32;
+            };
+            *lane = (lane.rotate_left(23) ^ u64::from(function)).wrapping_mul(FACTOR);
+        }
+    }
+}
+
+/// Returns true if an access of so many bytes goes on in the next line.
+#[inline]
+fn crosses_line(address: u64, bytes: u64) -> bool {
+    const LINE_BYTES: u64 = 1 << LINE_SHIFT;
+    address % LINE_BYTES + bytes > LINE_BYTES
+}
+
+/// Adds a CPU's recent accesses to a shared line to a region.
+fn add_pieces(shared: &mut SharedLines, line: &RecentLine, region: u32, cpu: usize) {
+    let Some(pieces) = shared.get_mut(&line.number()) else { return };
+    for (number, [loads, stores]) in line.counts() {
+        if let Some(piece) = pieces.get_mut(&(region, number, cpu as u32)) {
+            piece.loads += loads;
+            piece.stores += stores;
+        }
+    }
+}
+
 /// Returns the key of a 2-MiB range in a process. A collision is harmless, because a wrong page
 /// size is detected.
 fn size_key(address: u64, process: u64) -> u64 {
@@ -382,23 +469,4 @@ fn misses(counts: &DataCounts) -> MissCounts {
 
 fn accesses(counts: &DataCounts) -> AccessCounts {
     AccessCounts { loads: counts.loads, stores: counts.stores, misses: misses(counts) }
-}
-
-/// Returns the location `bytes` further on.
-pub(crate) fn moved(place: DataLocation, bytes: i64) -> DataLocation {
-    match place.kind {
-        DataLocationKind::Image | DataLocationKind::PerCpu => {
-            DataLocation { object: place.object.wrapping_add_signed(bytes), ..place }
-        }
-        DataLocationKind::Slab | DataLocationKind::Page => {
-            DataLocation { offset: place.offset.saturating_add_signed(bytes as i32), ..place }
-        }
-        _ => place,
-    }
-}
-
-/// Reads 8 bytes of guest memory.
-fn read(cpu: &mut dyn StoppedCpu, address: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    cpu.read(address, &mut bytes).then(|| u64::from_le_bytes(bytes))
 }

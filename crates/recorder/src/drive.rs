@@ -9,7 +9,7 @@ use crate::inline_counters::InlineCounters;
 use crate::plan::{Callback, Hook, HookAction};
 use crate::recorder::Recorder;
 use crate::Failure;
-use kerntune_isa::{Insn, StoppedCpu};
+use kerntune_isa::{ForgottenTranslations, Insn, StoppedCpu};
 use kerntune_trace::mark::Mark;
 use kerntune_trace::RecorderSpec;
 use std::mem::offset_of;
@@ -215,6 +215,10 @@ impl HookRunner {
             Callback::Point => recorder.on_point(board, number, rest)?,
             Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
             Callback::PortTag => recorder.on_port_tag(board, number != 0, rest, cpu)?,
+            Callback::Forget => recorder.on_forget(match number {
+                0 => ForgottenTranslations::User,
+                _ => ForgottenTranslations::All,
+            }),
             Callback::Insn => recorder.on_insn(number)?,
         }
         Ok(())

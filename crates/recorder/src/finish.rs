@@ -6,9 +6,12 @@ use crate::recorder::Recorder;
 use crate::Failure;
 use kerntune_isa::BlockFlow;
 use kerntune_trace::counts::{BlockCount, EdgeCount, ExecutionCounts};
+use kerntune_trace::data::DataFile;
 use kerntune_trace::loaded::LoadedCode;
 use kerntune_trace::{files, Recording, VERSION};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 
 impl Recorder {
     /// Ends the run and writes all files.
@@ -36,7 +39,7 @@ impl Recorder {
             write(&self.output.join(files::COUNTS), &self.counts().to_bytes())?;
         }
         if let Some(data) = &mut self.data {
-            write(&self.output.join(files::DATA), &serde_json::to_vec(&data.finish())?)?;
+            write_data(&self.output.join(files::DATA), &data.finish())?;
         }
         if let Some(io) = &mut self.io {
             write(&self.output.join(files::IO), &serde_json::to_vec(&io.finish())?)?;
@@ -131,4 +134,13 @@ impl Recorder {
 
 fn write(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes).map_err(|e| Failure(format!("cannot write {}: {e}", path.display())))
+}
+
+/// Writes the data accesses, which may take hundreds of megabytes, without keeping the text in memory.
+fn write_data(path: &std::path::Path, data: &DataFile) -> Result<(), Failure> {
+    const BUFFER_BYTES: usize = 1 << 18;
+    let failure = |e: std::io::Error| Failure(format!("cannot write {}: {e}", path.display()));
+    let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).map_err(failure)?);
+    serde_json::to_writer(&mut file, data)?;
+    file.flush().map_err(failure)
 }

@@ -6,7 +6,8 @@
 
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_trace::data::{FootprintRow as Row, PageAccesses};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// log2 of the smallest page size in bytes.
 const SMALL: u8 = 12;
@@ -115,11 +116,10 @@ impl FootprintTracker {
         }
     }
 
-    /// Counts an access to a page of this kind.
-    #[inline]
-    pub fn count(&mut self, kind: u8, store: bool) {
-        if let Some(counts) = self.counts.get_mut(usize::from(kind)) {
-            counts[usize::from(store)] += 1;
+    /// Counts reads and writes of pages of this kind.
+    pub fn count(&mut self, kind: usize, counts: [u64; 2]) {
+        if let Some(sums) = self.counts.get_mut(kind) {
+            sums.iter_mut().zip(counts).for_each(|(sum, more)| *sum += more);
         }
     }
 
@@ -144,7 +144,7 @@ impl FootprintTracker {
         let mut rows = Vec::new();
         for name in names {
             let meant = |set: &&TouchedSet| name.is_none_or(|name| set.names.iter().any(|open| open == name));
-            let mut all: HashMap<TouchedPage, u128> = HashMap::new();
+            let mut all: HashMap<TouchedPage, u128> = HashMap::default();
             for set in self.sets.iter().filter(meant) {
                 for (page, number) in &set.numbers {
                     *all.entry(*page).or_default() |= set.lines.get(*number as usize).copied().unwrap_or(0);
@@ -182,7 +182,7 @@ mod tests {
         let touch = |of: &mut FootprintTracker, page: TouchedPage, address: u64, store: bool| {
             let number = of.number(page).unwrap_or_else(|| of.add(page));
             of.touch(number, address);
-            of.count(page.kind(), store);
+            of.count(page.kind().into(), [!store, store].map(u64::from));
         };
         let kernel = 0xffff_8880_0000_0000 >> 12;
         of.opens(Some(0), &["a"]);

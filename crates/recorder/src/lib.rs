@@ -50,19 +50,23 @@ mod inline_counters;
 mod io;
 #[cfg(test)]
 mod io_tests;
+mod known_pages;
 mod loaded_code;
 mod loads;
+mod locations;
 mod marks;
 mod plan;
 mod probes;
 mod progress;
 mod recorder;
 mod regions;
+mod shared_lines;
 #[cfg(test)]
 mod simulation;
 mod stream;
 mod streaming;
 mod tags;
+mod tally;
 mod threads;
 mod turns;
 mod user;

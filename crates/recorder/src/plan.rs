@@ -28,7 +28,7 @@ use crate::functions::TracedFunctions;
 use crate::inline_counters::InlineCounters;
 use crate::stream::StreamWriter;
 use crate::user::{BinaryPage, TracedBinaries};
-use kerntune_isa::{BlockEnding, BlockFlow, Decoded, GuestIsa, Insn, Isa, TagAccess};
+use kerntune_isa::{BlockEnding, BlockFlow, Decoded, ForgottenTranslations, GuestIsa, Insn, Isa, TagAccess};
 use kerntune_trace::counts::BranchKind;
 use kerntune_trace::{CaptureSpec, FunctionKind, TagWindow};
 use std::collections::{HashMap, HashSet};
@@ -95,6 +95,9 @@ pub enum Callback {
     /// First instruction of a function that loads or frees code. The number is its index in
     /// [`kerntune_trace::loaded::LoadSpec::points`].
     Load,
+    /// Instruction that makes the CPU forget translations: those of user memory if the number is 0,
+    /// otherwise all.
+    Forget,
     /// Instruction of the instruction stream. The number is its number in [`StreamWriter`].
     Insn,
 }
@@ -456,6 +459,9 @@ impl HookPlanner {
         let watched = self.capture.functions && (!user || block.page.is_some());
         for (at, insn) in block.insns.iter().enumerate() {
             if self.data {
+                if let Some(part) = GuestIsa::forgotten_translations(insn) {
+                    out.insn(at, Callback::Forget, (part == ForgottenTranslations::All).into());
+                }
                 out.push(Some(at), HookAction::Data { code: insn.address });
             }
             if user {

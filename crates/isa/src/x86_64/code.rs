@@ -1,7 +1,9 @@
 //! Classification of x86-64 instructions.
 
 use super::registers;
-use crate::{BlockEnding, BlockFlow, CountedFaults, Insn, InstructionText, StoppedCpu};
+use crate::{
+    BlockEnding, BlockFlow, CountedFaults, ForgottenTranslations, Insn, InstructionText, StoppedCpu,
+};
 use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Instruction,
     InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register as Segment,
@@ -125,6 +127,32 @@ pub fn stores(insn: &Insn) -> bool {
     info.used_memory().iter().any(writes_to)
 }
 
+/// Returns the translations that an instruction makes the CPU forget (Intel's manual, volume 3,
+/// 5.10.4.1). A new page table leaves those of the kernel, which are the same in all tables. A
+/// hypervisor executes some of these instructions before and after its guest runs.
+pub fn forgotten_translations(insn: &Insn) -> Option<ForgottenTranslations> {
+    if !insn.bytes().contains(&TWO_BYTE_OPCODE) {
+        return None;
+    }
+    let insn = decode(insn);
+    match insn.mnemonic() {
+        Mnemonic::Mov if insn.op0_register() == Segment::CR3 => Some(ForgottenTranslations::User),
+        Mnemonic::Mov if insn.op0_register().is_cr() => Some(ForgottenTranslations::All),
+        Mnemonic::Invlpg
+        | Mnemonic::Invlpga
+        | Mnemonic::Invlpgb
+        | Mnemonic::Invpcid
+        | Mnemonic::Rsm
+        | Mnemonic::Vmrun
+        | Mnemonic::Vmload
+        | Mnemonic::Vmsave => Some(ForgottenTranslations::All),
+        _ => None,
+    }
+}
+
+/// First byte of the opcodes of all instructions that forget translations.
+const TWO_BYTE_OPCODE: u8 = 0x0f;
+
 fn writes_to(memory: &UsedMemory) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     matches!(memory.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
@@ -189,6 +217,18 @@ mod tests {
         assert_eq!(ending(&insn(&[0xff, 0xe0])).0, BlockEnding::Jump { target: None });
         assert_eq!(ending(&insn(&[0x90])), (BlockEnding::Other, BlockFlow::Straight));
         assert_eq!(ending(&insn(&[0x06])), (BlockEnding::Other, BlockFlow::Opaque), "not an instruction");
+    }
+
+    #[test]
+    fn translations_are_forgotten() {
+        let of = |bytes: &[u8]| forgotten_translations(&insn(bytes));
+        assert_eq!(of(&[0x0f, 0x22, 0xdf]), Some(ForgottenTranslations::User), "mov %rdi,%cr3");
+        assert_eq!(of(&[0x0f, 0x22, 0xe0]), Some(ForgottenTranslations::All), "mov %rax,%cr4");
+        assert_eq!(of(&[0x41, 0x0f, 0x22, 0xc0]), Some(ForgottenTranslations::All), "mov %r8,%cr0");
+        assert_eq!(of(&[0x0f, 0x01, 0x3f]), Some(ForgottenTranslations::All), "invlpg (%rdi)");
+        assert_eq!(of(&[0x66, 0x0f, 0x38, 0x82, 0x07]), Some(ForgottenTranslations::All), "invpcid");
+        assert_eq!(of(&[0x0f, 0x20, 0xd8]), None, "mov %cr3,%rax");
+        assert_eq!(of(&[0x0f, 0xb6, 0xc0]), None, "movzx");
     }
 
     #[test]

@@ -15,8 +15,8 @@ mod vulnerable;
 
 use crate::{
     AddressSpace, BlockEnding, BlockFlow, BootMeasurement, ClockWait, CountedFaults, EmulatedCpu,
-    ExceptionFrame, Insn, InstructionText, InterruptStub, Isa, IsaNames, KbuildNames, Register, StoppedCpu,
-    TagAccess, TargetRole, VulnerableCpu,
+    ExceptionFrame, ForgottenTranslations, Insn, InstructionText, InterruptStub, Isa, IsaNames, KbuildNames,
+    Register, StoppedCpu, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
 use kerntune_trace::{FunctionKind, TagWindow};
@@ -98,6 +98,9 @@ impl Isa for X86_64 {
     }
     fn jump_target(jump: &Self::Decoded, cpu: &mut dyn StoppedCpu) -> Option<u64> {
         code::jump_target(jump, cpu)
+    }
+    fn forgotten_translations(insn: &Insn) -> Option<ForgottenTranslations> {
+        code::forgotten_translations(insn)
     }
     fn mark(insn: &Insn) -> Option<Mark> {
         code::mark(insn)

@@ -54,7 +54,9 @@ pub const R_REGS: c_int = 1;
 pub const ADD: c_int = 0;
 pub const STORE: c_int = 1;
 pub const NOT_EQUAL: c_int = 3;
-/// `enum qemu_plugin_mem_rw`: both.
+/// `enum qemu_plugin_mem_rw`.
+pub const READ: c_int = 1;
+pub const WRITE: c_int = 2;
 pub const READ_WRITE: c_int = 3;
 
 macro_rules! api {

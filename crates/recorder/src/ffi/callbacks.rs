@@ -1,7 +1,10 @@
 //! Callbacks that QEMU calls when translated code runs.
 
-use super::{data, halt, is_store, with, QemuCpu, RecorderPlugin};
+use super::api::MemoryCallback;
+use super::{halt, is_store, physical, with, QemuCpu, RecorderPlugin};
+use crate::data::DataAccess;
 use crate::plan::Callback;
+use kerntune_isa::{GuestIsa, Isa};
 use std::ffi::{c_uint, c_void};
 
 macro_rules! callbacks {
@@ -53,6 +56,7 @@ callbacks! {
     Tag on_tag,
     PortTag on_port_tag,
     Load on_load,
+    Forget on_forget,
     Insn on_insn,
 }
 
@@ -72,12 +76,48 @@ pub extern "C" fn on_touch(_: c_uint, info: u32, address: u64, _: *mut c_void) {
     });
 }
 
-/// Handles a memory access of the instruction at `code`.
-pub extern "C" fn on_data(_: c_uint, info: u32, address: u64, code: *mut c_void) {
+/// Returns the callback for reads or writes by the instruction at an address.
+pub fn of_data(store: bool, code: u64) -> MemoryCallback {
+    match (store, GuestIsa::is_kernel(code)) {
+        (false, true) => on_data::<false, false>,
+        (false, false) => on_data::<false, true>,
+        (true, true) => on_data::<true, false>,
+        (true, false) => on_data::<true, true>,
+    }
+}
+
+/// Handles a read or write by the instruction at `code`, of the kernel or of user code.
+extern "C" fn on_data<const STORE: bool, const USER: bool>(
+    cpu: c_uint,
+    info: u32,
+    address: u64,
+    code: *mut c_void,
+) {
+    let mut is_counted = false;
     with(|plugin| {
-        let RecorderPlugin { api, runner, registers, bytes, .. } = plugin;
+        if let Some(data) = &mut plugin.runner.recorder.data {
+            is_counted = data.repeat(address, plugin.sizes[usize::from(STORE)].of(info), STORE, USER);
+        }
+        Ok(())
+    });
+    if !is_counted {
+        on_other_data::<STORE>(cpu, info, address, code);
+    }
+}
+
+/// Handles an access that needs more than to be counted.
+#[inline(never)]
+extern "C" fn on_other_data<const STORE: bool>(_: c_uint, info: u32, address: u64, code: *mut c_void) {
+    with(|plugin| {
+        let RecorderPlugin { api, runner, registers, bytes, sizes, .. } = plugin;
+        let access = DataAccess {
+            code: code as u64,
+            address,
+            bytes: sizes[usize::from(STORE)].learn(api, info),
+            store: STORE,
+        };
         let mut cpu = QemuCpu { api, registers, bytes: *bytes };
-        let (access, physical) = data(api, info, address, code);
-        runner.recorder.on_data(access, physical, &mut cpu)
+        runner.recorder.on_other_data(access, || physical(api, info, address), &mut cpu);
+        Ok(())
     });
 }

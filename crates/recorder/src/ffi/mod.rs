@@ -12,13 +12,12 @@ mod halt;
 mod level;
 mod several;
 
-use crate::data::DataAccess;
 use crate::drive::{HookRunner, HookedBlock};
 use crate::plan::{Hook, HookAction, MAX_BLOCKS};
 use crate::Failure;
 use api::{
     GByteArray, MemoryCallback, PluginApi, QemuInfo, RegisterDescriptor, ScoreboardField, ADD, NOT_EQUAL,
-    NO_REGS, READ_WRITE, R_REGS, STORE,
+    NO_REGS, READ, READ_WRITE, R_REGS, STORE, WRITE,
 };
 use kerntune_isa::{GuestIsa, Insn, Isa, Register, StoppedCpu};
 use kerntune_trace::{RecorderSpec, RECORDER_FAILED};
@@ -46,6 +45,8 @@ struct RecorderPlugin {
     turns: Option<CpuTurns>,
     registers: [*mut c_void; REGISTERS.len()],
     bytes: *mut GByteArray,
+    /// Sizes of reads and of writes.
+    sizes: [AccessSizes; 2],
     /// Instructions and hooks of the block in translation.
     insns: Vec<Insn>,
     hooks: Vec<Hook>,
@@ -122,25 +123,41 @@ impl StoppedCpu for QemuCpu<'_> {
     }
 }
 
-/// Describes a data access in a memory callback. The returned function yields its physical address,
-/// or `None` for a device.
-#[inline]
-fn data(
-    api: &PluginApi,
-    info: u32,
-    address: u64,
-    code: *mut c_void,
-) -> (DataAccess, impl FnOnce() -> Option<u64> + '_) {
+/// Returns the physical address of the access of a memory callback, or `None` for a device.
+fn physical(api: &PluginApi, info: u32, address: u64) -> Option<u64> {
     // SAFETY: plain calls of the API, with what a callback of memory was given; what they return is valid until the next.
     unsafe {
-        let bytes = 1 << (api.qemu_plugin_mem_size_shift)(info);
-        let store = (api.qemu_plugin_mem_is_store)(info);
-        let physical = move || {
-            let place = (api.qemu_plugin_get_hwaddr)(info, address);
-            let is_memory = !place.is_null() && !(api.qemu_plugin_hwaddr_is_io)(place);
-            is_memory.then(|| (api.qemu_plugin_hwaddr_phys_addr)(place))
-        };
-        (DataAccess { code: code as u64, address, bytes, store }, physical)
+        let place = (api.qemu_plugin_get_hwaddr)(info, address);
+        let is_memory = !place.is_null() && !(api.qemu_plugin_hwaddr_is_io)(place);
+        is_memory.then(|| (api.qemu_plugin_hwaddr_phys_addr)(place))
+    }
+}
+
+/// Sizes of accesses in bytes by `qemu_plugin_meminfo_t`, of which few values occur: with the value,
+/// in the place of its last byte.
+struct AccessSizes([(u32, u32); 256]);
+
+impl AccessSizes {
+    /// More than any line.
+    const UNKNOWN: u32 = u32::MAX;
+
+    fn new() -> Self {
+        Self([(u32::MAX, Self::UNKNOWN); 256])
+    }
+
+    /// Returns the size, or a size greater than any line if it is not known.
+    #[inline]
+    fn of(&self, info: u32) -> u64 {
+        let (of, bytes) = self.0[info as usize % 256];
+        u64::from(if of == info { bytes } else { Self::UNKNOWN })
+    }
+
+    /// Returns the size, and remembers it.
+    fn learn(&mut self, api: &PluginApi, info: u32) -> u64 {
+        // SAFETY: a plain call of the API, with what a callback of memory was given.
+        let bytes = 1 << unsafe { (api.qemu_plugin_mem_size_shift)(info) };
+        self.0[info as usize % 256] = (info, bytes);
+        bytes.into()
     }
 }
 
@@ -217,17 +234,22 @@ impl RecorderPlugin {
 
     /// Registers a callback for memory accesses with QEMU, if the hook is one.
     fn register_access(&self, tb: *mut c_void, Hook { at, action }: Hook) {
-        let (function, reads, argument): (MemoryCallback, _, _) = match action {
-            HookAction::Access { block } => (callbacks::on_access, false, pack(block, 0)),
-            HookAction::Data { code } => (callbacks::on_data, true, code as *mut c_void),
-            HookAction::Touch => (callbacks::on_touch, false, null_mut()),
-            _ => return,
-        };
         let Some(at) = at else { return };
-        // SAFETY: as above.
-        unsafe {
-            let insn = (self.api.qemu_plugin_tb_get_insn)(tb, at);
-            (self.api.qemu_plugin_register_vcpu_mem_cb)(insn, function, flags(reads), READ_WRITE, argument);
+        let register = |function: MemoryCallback, kinds, argument| {
+            // SAFETY: as above.
+            unsafe {
+                let insn = (self.api.qemu_plugin_tb_get_insn)(tb, at);
+                (self.api.qemu_plugin_register_vcpu_mem_cb)(insn, function, NO_REGS, kinds, argument);
+            }
+        };
+        match action {
+            HookAction::Access { block } => register(callbacks::on_access, READ_WRITE, pack(block, 0)),
+            HookAction::Data { code } => {
+                register(callbacks::of_data(false, code), READ, code as *mut c_void);
+                register(callbacks::of_data(true, code), WRITE, code as *mut c_void);
+            }
+            HookAction::Touch => register(callbacks::on_touch, READ_WRITE, null_mut()),
+            _ => {}
         }
     }
 
@@ -419,6 +441,7 @@ fn install(id: u64, info: &QemuInfo, arguments: &[String]) -> Result<(), Failure
             only: None,
             turns: (cpus > 1).then(|| CpuTurns::new(cpus)),
             registers: [null_mut(); REGISTERS.len()],
+            sizes: [AccessSizes::new(), AccessSizes::new()],
             insns: Vec::new(),
             hooks: Vec::new(),
             started: false,

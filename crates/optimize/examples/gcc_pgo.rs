@@ -63,7 +63,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         ("tune", [profile, label]) => {
             let profile = GccPgoProfile::load(Path::new(profile))?;
             let mut request =
-                tuned_request(&base_request, &base, &profile, values, UntrainedCode::default())?;
+                tuned_request(&base_request, &base, &profile, values, Some(UntrainedCode::default()))?;
             request.label.clone_from(label);
             show(&build(&work, &request, &Notes)?);
         }

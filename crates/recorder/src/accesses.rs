@@ -1,7 +1,7 @@
 //! Data accesses: passes each one through the caches and attributes its misses.
 
-use crate::data::{DataAccess, DataTracker, NO_NUMBER, PAGE_SHIFT};
-use crate::known_pages::{KnownPage, LINES, LINE_SHIFT};
+use crate::data::{DataAccess, DataTracker};
+use crate::known_pages::{KnownPage, LINES, LINE_SHIFT, NO_NUMBER, PAGE_SHIFT};
 use crate::locations::moved;
 use crate::recorder::Recorder;
 use crate::shared_lines::Pieces;

@@ -7,7 +7,7 @@
 
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
 use crate::functions::TracedFunctions;
-use crate::known_pages::{KnownPages, LINE_SHIFT};
+use crate::known_pages::{KnownPages, LINE_SHIFT, NO_NUMBER, PAGE_SHIFT};
 use crate::shared_lines::{Pieces, RecentLine, RecentLines};
 use crate::tally::AccessTally;
 use kerntune_isa::{AddressSpace, ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
@@ -20,9 +20,6 @@ use kerntune_trace::VERSION;
 use rustc_hash::FxHashMap as HashMap;
 use std::collections::BTreeMap;
 
-/// Number of no line and no page.
-pub(crate) const NO_NUMBER: u64 = u64::MAX;
-pub(crate) const PAGE_SHIFT: u32 = 12;
 /// log2 of the smallest page, in the type of [`CoreState::touched`].
 const SMALL: u8 = PAGE_SHIFT as u8;
 

@@ -4,10 +4,13 @@
 //! An entry is valid as long as the guest's translation, the TLB's way, the page's size and the
 //! open regions are the same. Whoever changes one of them removes the entries.
 
-use crate::data::{NO_NUMBER, PAGE_SHIFT};
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_layout::CacheWays;
 
+/// Number of no line and no page.
+pub(crate) const NO_NUMBER: u64 = u64::MAX;
+/// log2 of the smallest page in bytes.
+pub(crate) const PAGE_SHIFT: u32 = 12;
 /// log2 of the line size in bytes for which pages are kept.
 pub(crate) const LINE_SHIFT: u32 = 6;
 /// Lines of a page.
@@ -15,7 +18,7 @@ pub(crate) const LINES: u64 = 1 << (PAGE_SHIFT - LINE_SHIFT);
 /// Entries for each half of the address space.
 const HALF: usize = 256;
 
-/// What is known about a page of 4 KiB.
+/// Results of the last accesses to a page of 4 KiB.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct KnownPage {

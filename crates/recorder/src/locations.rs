@@ -1,6 +1,7 @@
-//! What accessed data is called: variable, slab object, stack and others.
+//! Names of accessed data: variable, slab object, stack and others.
 
-use crate::data::{DataTracker, PAGE_SHIFT};
+use crate::data::DataTracker;
+use crate::known_pages::PAGE_SHIFT;
 use kerntune_isa::{AddressSpace, GuestIsa, Isa, StoppedCpu};
 use kerntune_trace::data::{DataLocation, DataLocationKind, SlabCache, SlabMark, SlabSpec};
 

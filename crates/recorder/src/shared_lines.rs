@@ -1,8 +1,7 @@
 //! Recent accesses of one CPU to lines that CPUs have taken from each other, counted by piece before
 //! they are added to the counts of a region.
 
-use crate::data::NO_NUMBER;
-use crate::known_pages::LINE_SHIFT;
+use crate::known_pages::{LINE_SHIFT, NO_NUMBER};
 use kerntune_trace::data::PIECE_BYTES;
 
 /// Pieces of a line.

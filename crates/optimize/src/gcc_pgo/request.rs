@@ -19,10 +19,11 @@ const USE_FLAGS: &[&str] = &[
     "-Wno-error=missing-profile",
     "-Wcoverage-mismatch",
     "-Wno-error=coverage-mismatch",
-    // GCC's limit of 15 at -O2 is for calls of which nothing is known; counts tell which are hot. A
-    // small function that took in its cold callee fitted into no caller (docs/recipes.md).
-    "--param=max-inline-insns-auto=120",
 ];
+
+/// Flag that inlines hot calls further. GCC's limit of 15 at `-O2` is for calls of which nothing is
+/// known: a small function that took in its cold callee fitted into no caller (docs/recipes.md).
+const INLINE_HOT_CALLS: &str = "--param=max-inline-insns-auto=120";
 
 /// Flag for code that the training did not run: functions without counts are compiled as if there
 /// were no profile. Without it they are compiled for size.
@@ -117,7 +118,8 @@ pub fn without_counters(mut instrumented: BuildRequest) -> BuildRequest {
 
 /// Returns the request for the tuned kernel: `base` compiled with the profile. With
 /// [`UntrainedCode::AsBase`] these are the objects with counts, and all others are the base
-/// kernel's.
+/// kernel's. `untrained` is `None` for a kernel with `-fprofile-use` alone, as the kernel's
+/// documentation has it.
 ///
 /// `kernel` is the kernel built from `base`, `values` the patches of the gcov kernel. The label is
 /// that of `base` with `-gcc-pgo`; set another one to list it under the workload's name.
@@ -129,15 +131,16 @@ pub fn tuned_request(
     kernel: &Kernel,
     profile: &GccPgoProfile,
     values: Option<&ValuePatches>,
-    untrained: UntrainedCode,
+    untrained: Option<UntrainedCode>,
 ) -> Result<BuildRequest> {
     check_compiler(&base.compiler)?;
     let mut request = base.clone();
     if let Some(values) = values {
         values.add_to(&mut request)?;
     }
-    let flags = values.map(|_| SAY_VALUES).into_iter().chain(USE_FLAGS.iter().copied());
-    match untrained {
+    let inline = untrained.map(|_| INLINE_HOT_CALLS);
+    let flags = values.map(|_| SAY_VALUES).into_iter().chain(USE_FLAGS.iter().copied()).chain(inline);
+    match untrained.unwrap_or(UntrainedCode::Size) {
         UntrainedCode::Size => add_lines(&mut request.kcflags, flags.map(str::to_owned)),
         UntrainedCode::AsBase => {
             let flags = flags.chain([PARTIAL_TRAINING]).map(str::to_owned).collect();

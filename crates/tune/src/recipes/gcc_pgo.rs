@@ -92,7 +92,7 @@ impl RecipePart for GccPgo {
         };
         let inputs = (&instrumented, &counters[..], self.as_exported);
         let profile = engine.run(PROFILE, inputs, convert_counters)?;
-        let untrained = if self.as_exported { UntrainedCode::Size } else { settings.options.untrained };
+        let untrained = (!self.as_exported).then_some(settings.options.untrained);
         let request = tuned_request(request, base, &profile, values.as_ref(), untrained)?;
         let prepared = PreparedBuild::to_compile(context, profile.dir.clone(), request, move |tuned| {
             Ok(Box::new(prove(base, &profile, tuned)?))

@@ -133,8 +133,8 @@ fn physical(api: &PluginApi, info: u32, address: u64) -> Option<u64> {
     }
 }
 
-/// Sizes of accesses in bytes by `qemu_plugin_meminfo_t`, of which few values occur: with the value,
-/// in the place of its last byte.
+/// Sizes of accesses in bytes by `qemu_plugin_meminfo_t`, of which few values occur. The last byte of
+/// a value is its index.
 struct AccessSizes([(u32, u32); 256]);
 
 impl AccessSizes {

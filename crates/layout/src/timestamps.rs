@@ -2,13 +2,14 @@
 //! remembers the way that holds a block, and then repeats a hit without a search.
 
 use crate::lru::tag;
+use std::ops::Range;
 
 /// Way that holds no block, in every table.
 pub(crate) const NO_WAY: u32 = 0;
 
 /// Place for one block.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct CacheWay {
     /// Tag of the block; 0 if the way is empty.
     tag: u64,
     /// Time of the last use; 0 if the way is empty.
@@ -17,7 +18,7 @@ struct Way {
 
 /// Sets of ways with the same index.
 #[derive(Debug, Clone)]
-struct Bank {
+struct WayBank {
     /// Number of the first way.
     first: usize,
     /// Ways of a set.
@@ -29,8 +30,8 @@ struct Bank {
 #[derive(Debug, Clone)]
 pub(crate) struct TimestampSets {
     /// All ways, after [`NO_WAY`].
-    ways: Box<[Way]>,
-    banks: Box<[Bank]>,
+    ways: Box<[CacheWay]>,
+    banks: Box<[WayBank]>,
     /// Number of uses so far, which is the time.
     uses: u64,
 }
@@ -48,15 +49,15 @@ impl TimestampSets {
     /// Creates empty banks, each of this number of entries and of ways per set.
     pub fn new(banks: &[(u64, u64)]) -> Self {
         let mut first = NO_WAY as usize + 1;
-        let banks: Box<[Bank]> = banks
+        let banks: Box<[WayBank]> = banks
             .iter()
             .map(|&(entries, ways)| {
-                let bank = Bank { first, ways: ways as usize, set_mask: entries / ways - 1 };
+                let bank = WayBank { first, ways: ways as usize, set_mask: entries / ways - 1 };
                 first += entries as usize;
                 bank
             })
             .collect();
-        Self { ways: vec![Way::default(); first].into_boxed_slice(), banks, uses: 0 }
+        Self { ways: vec![CacheWay::default(); first].into_boxed_slice(), banks, uses: 0 }
     }
 
     /// Touches a block.
@@ -76,7 +77,7 @@ impl TimestampSets {
             }
         }
         if let Some(way) = set.get_mut(oldest) {
-            *way = Way { tag, used: now };
+            *way = CacheWay { tag, used: now };
         }
         TouchedWay { way: (first + oldest) as u32, missed: true }
     }
@@ -108,24 +109,28 @@ impl TimestampSets {
 
     /// Returns true if a block without a salt is present.
     pub fn has(&self, bank: usize, block: u64) -> bool {
-        let bank = &self.banks[bank];
-        let first = bank.first + (block & bank.set_mask) as usize * bank.ways;
-        self.ways[first..first + bank.ways].iter().any(|way| way.tag == tag(block, 0))
+        self.ways[self.places(bank, block)].iter().any(|way| way.tag == tag(block, 0))
     }
 
     /// Removes a block without a salt, if it is present.
     pub fn forget(&mut self, bank: usize, block: u64) {
         let (_, set) = self.set(bank, block);
         if let Some(way) = set.iter_mut().find(|way| way.tag == tag(block, 0)) {
-            *way = Way::default();
+            *way = CacheWay::default();
         }
     }
 
     /// Returns the ways of a block's set, and the number of the first.
-    fn set(&mut self, bank: usize, block: u64) -> (usize, &mut [Way]) {
+    fn set(&mut self, bank: usize, block: u64) -> (usize, &mut [CacheWay]) {
+        let places = self.places(bank, block);
+        (places.start, &mut self.ways[places])
+    }
+
+    /// Returns the numbers of the ways of a block's set.
+    fn places(&self, bank: usize, block: u64) -> Range<usize> {
         let bank = &self.banks[bank];
         let first = bank.first + (block & bank.set_mask) as usize * bank.ways;
-        (first, &mut self.ways[first..first + bank.ways])
+        first..first + bank.ways
     }
 }
 

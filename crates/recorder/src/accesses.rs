@@ -4,7 +4,7 @@ use crate::data::{DataAccess, DataTracker};
 use crate::known_pages::{KnownPage, LINES, LINE_SHIFT, NO_NUMBER, PAGE_SHIFT};
 use crate::locations::moved;
 use crate::recorder::Recorder;
-use crate::shared_lines::Pieces;
+use crate::shared_lines::LinePieces;
 use crate::Failure;
 use kerntune_isa::{ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::DataCounts;
@@ -144,7 +144,7 @@ impl Recorder {
             let Some(shared) = data.shared.get_mut(&line) else { return };
             let known = |piece: u64| shared.contains_key(&(region, piece as u32, at));
             if pieces.clone().all(known) {
-                data.learn_pieces(line, Pieces::of(access.address, access.bytes));
+                data.learn_pieces(line, LinePieces::of(access.address, access.bytes));
                 let Some(shared) = data.shared.get_mut(&line) else { return };
                 for piece in pieces {
                     if let Some(piece) = shared.get_mut(&(region, piece as u32, at)) {
@@ -184,7 +184,7 @@ impl Recorder {
             entry.stores += u64::from(access.store);
             entry.transfers += if number == 0 { counts.transfers } else { 0 };
         }
-        data.learn_pieces(line, Pieces::of(access.address, access.bytes));
+        data.learn_pieces(line, LinePieces::of(access.address, access.bytes));
     }
 
     /// Reads the page table register, which may have changed.

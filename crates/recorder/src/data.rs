@@ -8,7 +8,7 @@
 use crate::footprint::{FootprintTracker, TouchedPage, NO_PAGE};
 use crate::functions::TracedFunctions;
 use crate::known_pages::{KnownPages, LINE_SHIFT, NO_NUMBER, PAGE_SHIFT};
-use crate::shared_lines::{Pieces, RecentLine, RecentLines};
+use crate::shared_lines::{LinePieces, RecentLine, RecentLines};
 use crate::tally::AccessTally;
 use kerntune_isa::{AddressSpace, ForgottenTranslations, GuestIsa, Isa, StoppedCpu};
 use kerntune_layout::{DataCaches, DataConfig, DataCounts};
@@ -195,7 +195,7 @@ impl DataTracker {
             return false;
         }
         let ((line, ways), kind) = (page.line(address), page.touched.1);
-        let pieces = Pieces::of(address, bytes);
+        let pieces = LinePieces::of(address, bytes);
         let Some(recent) = self.core.shared_lines.find(line, pieces) else { return false };
         if !self.caches.repeat(self.executing, line, store, ways, true) {
             return false;
@@ -208,7 +208,7 @@ impl DataTracker {
     }
 
     /// Remembers that these pieces of a shared line have been described in the open region.
-    pub(crate) fn learn_pieces(&mut self, line: u64, pieces: Pieces) {
+    pub(crate) fn learn_pieces(&mut self, line: u64, pieces: LinePieces) {
         if self.caches.line_shift() == LINE_SHIFT {
             let old = self.core.shared_lines.learn(line, pieces);
             if let Some((old, region)) = old.zip(self.region) {

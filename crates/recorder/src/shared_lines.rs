@@ -11,9 +11,9 @@ const LINES: usize = 1024;
 
 /// Set of pieces of a line, a bit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pieces(u32);
+pub(crate) struct LinePieces(u32);
 
-impl Pieces {
+impl LinePieces {
     /// Returns the pieces that an access touches in the line of its address.
     #[inline]
     pub fn of(address: u64, bytes: u64) -> Self {
@@ -31,17 +31,17 @@ impl Pieces {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecentLine {
     number: u64,
-    known: Pieces,
+    known: LinePieces,
     counts: [[u64; 2]; PIECES as usize],
 }
 
 const NO_LINE: RecentLine =
-    RecentLine { number: NO_NUMBER, known: Pieces(0), counts: [[0; 2]; PIECES as usize] };
+    RecentLine { number: NO_NUMBER, known: LinePieces(0), counts: [[0; 2]; PIECES as usize] };
 
 impl RecentLine {
     /// Counts an access.
     #[inline]
-    pub fn count(&mut self, pieces: Pieces, store: bool) {
+    pub fn count(&mut self, pieces: LinePieces, store: bool) {
         pieces.iter().for_each(|piece| self.counts[piece][usize::from(store)] += 1);
     }
 
@@ -67,13 +67,13 @@ impl RecentLines {
 
     /// Returns the line if all these pieces are known.
     #[inline]
-    pub fn find(&mut self, line: u64, pieces: Pieces) -> Option<&mut RecentLine> {
+    pub fn find(&mut self, line: u64, pieces: LinePieces) -> Option<&mut RecentLine> {
         let recent = &mut self.0[line as usize % LINES];
         (recent.number == line && pieces.0 & !recent.known.0 == 0).then_some(recent)
     }
 
     /// Adds pieces of a line. Returns the line that was in its place.
-    pub fn learn(&mut self, line: u64, pieces: Pieces) -> Option<RecentLine> {
+    pub fn learn(&mut self, line: u64, pieces: LinePieces) -> Option<RecentLine> {
         let recent = &mut self.0[line as usize % LINES];
         if recent.number == line {
             recent.known.0 |= pieces.0;
@@ -96,24 +96,24 @@ mod tests {
 
     #[test]
     fn pieces_end_with_the_line() {
-        assert_eq!(Pieces::of(0x1000, 1), Pieces(1));
-        assert_eq!(Pieces::of(0x1007, 1), Pieces(2));
-        assert_eq!(Pieces::of(0x1006, 4), Pieces(0b110));
-        assert_eq!(Pieces::of(0x103c, 16), Pieces(1 << 15));
-        assert_eq!(Pieces::of(0x1040, 0), Pieces(1));
+        assert_eq!(LinePieces::of(0x1000, 1), LinePieces(1));
+        assert_eq!(LinePieces::of(0x1007, 1), LinePieces(2));
+        assert_eq!(LinePieces::of(0x1006, 4), LinePieces(0b110));
+        assert_eq!(LinePieces::of(0x103c, 16), LinePieces(1 << 15));
+        assert_eq!(LinePieces::of(0x1040, 0), LinePieces(1));
     }
 
     #[test]
     fn known_pieces_are_counted() {
         let mut lines = RecentLines::new();
-        let (low, high) = (Pieces::of(0, 8), Pieces::of(8, 4));
+        let (low, high) = (LinePieces::of(0, 8), LinePieces::of(8, 4));
         assert!(lines.find(7, low).is_none());
         assert!(lines.learn(7, low).is_none());
         assert!(lines.find(7, high).is_none());
         assert!(lines.learn(7, high).is_none());
         lines.find(7, low).unwrap().count(low, false);
         lines.find(7, high).unwrap().count(high, true);
-        lines.find(7, high).unwrap().count(Pieces::of(4, 8), true);
+        lines.find(7, high).unwrap().count(LinePieces::of(4, 8), true);
         let old = lines.learn(7 + LINES as u64, low).unwrap();
         assert_eq!(old.number(), 7);
         assert_eq!(old.counts().collect::<Vec<_>>(), [(0, [1, 0]), (4, [1, 1]), (8, [0, 2])]);

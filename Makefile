@@ -10,7 +10,7 @@ CARGO_HOME ?= $(HOME)/.cargo
 export PATH := $(CARGO_HOME)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo build demo test test-fast attack bench objects check install uninstall book dist clean
+.PHONY: help setup setup-demo build build-dist demo test test-fast attack bench objects check install uninstall book dist clean
 .NOTPARALLEL:
 
 help: ## show this
@@ -43,19 +43,22 @@ test-fast: ## the tests that need no kernel
 attack: setup build ## kills, full disks, changed and foreign files, hostile workloads: the whole of it (docs/store.md)
 	@scripts/attack
 
-bench: setup build ## what recording costs, and how fast the parts of kerntune are
+bench: setup ## what recording costs, and how fast the parts of kerntune are
 	@# All at once: packages built one by one would be built again with other features.
-	$(CARGO) build --release --locked --workspace --examples
-	target/release/examples/recording_cost
-	target/release/examples/analyze_bench
-	target/release/examples/trace_readers
-	target/release/examples/fetch_cost
+	$(CARGO) build --profile dist --locked --workspace --bins --lib --examples
+	target/dist/examples/recording_cost
+	target/dist/examples/analyze_bench
+	target/dist/examples/trace_readers
+	target/dist/examples/fetch_cost
 
 check: ## formatting, lints, documentation, scripts, spelling, prose, fuzz targets (installs linters)
 	@scripts/setup checks
 	@CARGO=$(CARGO) scripts/check
 
-install: build ## install below PREFIX (/usr/local): program, recorder, manual pages, completions, documents
+build-dist:
+	$(CARGO) build --profile dist --locked --workspace
+
+install: build-dist ## install below PREFIX (/usr/local): program, recorder, manual pages, completions, documents
 	@scripts/install $(DESTDIR)$(PREFIX)
 
 uninstall: ## undo install
@@ -66,7 +69,7 @@ uninstall: ## undo install
 book: ## the documents as a book in target/book, to be read without a network (installs mdBook)
 	@CARGO=$(CARGO) scripts/book
 
-dist: build ## a tarball and a Debian package in dist/, tried
+dist: build-dist ## a tarball and a Debian package in dist/, tried
 	@scripts/dist
 
 clean: ## remove what was compiled; results in .kerntune stay

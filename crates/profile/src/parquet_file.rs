@@ -83,10 +83,11 @@ pub struct ColumnWriter<'a, 'b> {
 }
 
 impl ColumnWriter<'_, '_> {
-    /// Writes the next column.
-    pub fn column<C: ColumnValue>(&mut self, cells: impl Iterator<Item = C::Stored>) -> Result<()> {
+    /// Writes the next column: the cells of rows `0..rows`. `cell` is no type parameter, since
+    /// there are hundreds of columns, and the compiler would make all of this for each.
+    pub fn column<C: ColumnValue>(&mut self, rows: usize, cell: &dyn Fn(usize) -> C::Stored) -> Result<()> {
         let mut column = self.group.next_column()?.ok_or_else(|| general("more columns than declared"))?;
-        C::Stored::write(cells.collect(), &mut column)?;
+        C::Stored::write((0..rows).map(cell).collect(), &mut column)?;
         column.close()
     }
 }
@@ -95,7 +96,7 @@ impl ColumnWriter<'_, '_> {
 pub fn encode(
     table: &str,
     columns: &[(&str, ColumnType)],
-    write: impl FnOnce(&mut ColumnWriter<'_, '_>) -> Result<()>,
+    write: &dyn Fn(&mut ColumnWriter<'_, '_>) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let fields =
         columns.iter().map(|(name, kind)| kind.parquet(name).map(Arc::new)).collect::<Result<Vec<_>>>()?;

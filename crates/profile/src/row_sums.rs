@@ -2,6 +2,7 @@
 
 use crate::rules::{MergePart, TableRow};
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, Hasher};
 
@@ -65,9 +66,27 @@ impl<R: TableRow> RowSums<R> {
     /// Returns the rows sorted by key.
     pub fn into_sorted(self) -> Vec<R> {
         let mut rows = self.rows;
-        rows.sort_unstable_by(R::order);
+        let mut places: Vec<usize> = (0..rows.len()).collect();
+        sort_by(&mut places, &|a, b| rows[a].order(&rows[b]));
+        // `places[i]` says which row belongs at `i`. Each cycle of them is followed once.
+        for start in 0..places.len() {
+            let mut at = start;
+            loop {
+                let from = std::mem::replace(&mut places[at], at);
+                if from == start {
+                    break;
+                }
+                rows.swap(at, from);
+                at = from;
+            }
+        }
         rows
     }
+}
+
+/// Sorts places of rows. One function for all tables: the compiler would make a sort for each.
+fn sort_by(places: &mut [usize], order: &dyn Fn(usize, usize) -> Ordering) {
+    places.sort_unstable_by(|a, b| order(*a, *b));
 }
 
 #[cfg(test)]
@@ -90,6 +109,22 @@ mod tests {
         sums.add(vec![edge(7, 1), edge(3, 2), edge(7, 10)], &part(1));
         sums.add(vec![edge(3, 1), edge(5, 1), edge(7, 1)], &part(100));
         assert_eq!(sums.into_sorted(), [edge(3, 102), edge(5, 100), edge(7, 111)]);
+    }
+
+    #[test]
+    fn rows_are_sorted_whatever_their_order_was() {
+        for sources in [
+            [0, 1, 2, 3, 4, 5],
+            [5, 4, 3, 2, 1, 0],
+            [1, 2, 3, 4, 5, 0],
+            [5, 0, 1, 2, 3, 4],
+            [2, 5, 0, 4, 1, 3],
+        ] {
+            let mut sums = RowSums::default();
+            sums.add(sources.iter().map(|source| edge(*source, source + 10)).collect(), &part(1));
+            let sorted: Vec<Edge> = (0..6).map(|source| edge(source, source + 10)).collect();
+            assert_eq!(sums.into_sorted(), sorted, "{sources:?}");
+        }
     }
 
     #[test]

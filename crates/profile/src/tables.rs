@@ -124,8 +124,9 @@ macro_rules! tables {
                 $(
                     let Some(schema) = schemas.next() else { return Ok(()) };
                     if !(self.$table.is_empty() && schema.is_rare) {
-                    let bytes = parquet_file::encode(schema.name, schema.columns, |writer| {
-                        $(writer.column::<$type>(self.$table.iter().map(|row| row.$column.store()))?;)*
+                    let bytes = parquet_file::encode(schema.name, schema.columns, &|writer| {
+                        let rows = &self.$table;
+                        $(writer.column::<$type>(rows.len(), &|row| rows[row].$column.store())?;)*
                         Ok(())
                     })
                     .map_err(|source| crate::Error::Encode { table: schema.name, source })?;

@@ -209,3 +209,22 @@ pub(super) extern "C" fn on_halt(number: c_uint, argument: *mut c_void) {
     halt::account();
     on_instruction(number, argument);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_numbered_in_the_order_in_which_they_begin() {
+        let mut turns = CpuTurns::new(2);
+        let numbers = [0x7000, 0x9000, 0x7000, 0x8000, 0x9000].map(|state| turns.number(state));
+        assert_eq!(numbers, [Some(0), Some(1), Some(0), None, Some(1)], "a third state is no CPU of ours");
+    }
+
+    #[test]
+    fn the_argument_of_a_turn_is_the_number_that_the_block_was_made_for() {
+        let slot = InlineSlot { number: 3, address: 0x1000 };
+        assert_eq!(turn_callback(Some(slot)).1 as usize, 3);
+        assert_eq!(turn_callback(None).1 as usize, UNKNOWN);
+    }
+}

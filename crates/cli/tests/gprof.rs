@@ -299,3 +299,49 @@ fn a_programs_code_has_what_gprof_finds_in_it_and_more() {
     let mut no_image = support::kerntune(["report", "latest", "graph", "--static"]);
     support::fails(no_image.env("KERNTUNE_DIR", dir.join("work")), 2, &["--image"]);
 }
+
+#[test]
+fn calls_that_inlining_may_save_are_direct_calls_of_the_code() {
+    let kernel = support::base_kernel();
+    let vmlinux = support::work_dir().join("kernels").join(&kernel).join("vmlinux");
+    let symbols = Symbols::load(&vmlinux).unwrap();
+    let (direct, ..) = objdump(&vmlinux, &symbols);
+    let name = |at: usize| symbols.functions()[at].name.as_str();
+    let shown: BTreeSet<(&str, &str)> = direct
+        .iter()
+        .filter(|(_, places)| places.0 > 0)
+        .map(|((from, to), _)| (name(*from), name(*to)))
+        .collect();
+    let recorded = support::json(["record", "--kernel", &kernel, "--workload", "rr", "--json"]);
+    let id = recorded["profile"].as_str().unwrap();
+    let report = |more: &[&str]| support::json([&["report", id, "inline", "--json"], more].concat());
+    let pairs = report(&["--by-caller"]);
+    let text = |row: &serde_json::Value, field: &str| row[field].as_str().unwrap().to_string();
+    let rows = pairs["candidates"].as_array().unwrap();
+    let absent: Vec<(String, String)> = rows
+        .iter()
+        .map(|row| (text(row, "caller"), text(row, "function")))
+        .filter(|(caller, function)| !shown.contains(&(caller.as_str(), function.as_str())))
+        .collect();
+    println!("{} pairs, absent from the file: {absent:?}", rows.len());
+    // The kernel patches some calls through trampolines to direct ones when it boots.
+    assert!(rows.len() > 500 && absent.len() * 50 < rows.len(), "{absent:?}");
+
+    // The sums are the same by function, and no function has more calls than it was called.
+    let functions = report(&[]);
+    for field in ["calls", "small_calls", "saved", "kernel_instructions"] {
+        assert_eq!(functions[field], pairs[field], "{field}");
+    }
+    let flat = support::json(["report", id, "functions", "--json"]);
+    let calls: HashMap<&str, u64> = HashMap::from_iter(
+        flat["functions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["name"].as_str().unwrap(), row["calls"].as_u64().unwrap())),
+    );
+    for row in functions["candidates"].as_array().unwrap() {
+        let name = row["function"].as_str().unwrap();
+        assert!(row["calls"].as_u64().unwrap() <= calls[name], "{row}");
+    }
+}

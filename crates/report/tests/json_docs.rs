@@ -17,6 +17,9 @@ const END: &str = "<!-- End of the sections that are made. -->\n";
 /// Records that the section on sampled figures describes.
 const ELSEWHERE: &[&str] = &["sampled", "counted"];
 
+/// Reports that refuse a profile that is not exact.
+const NEED_EXACT_CALLS: &[&str] = &["inline"];
+
 /// Arguments without which a report refuses to be made.
 fn arguments(name: &str) -> &'static [&'static str] {
     match name {
@@ -52,6 +55,8 @@ fn sections() -> String {
             let words = std::iter::once(&entry.name).chain(arguments(entry.name));
             let matches = entry.command().try_get_matches_from(words).unwrap();
             let report = entry.read(&matches).unwrap();
+            let mut profile = profile.clone();
+            profile.manifest.exact = NEED_EXACT_CALLS.contains(&entry.name);
             let document = report.document(&profile).unwrap();
             docs(&document)
         })

@@ -61,6 +61,23 @@ fn calls(profile: &Profile) -> BTreeMap<(String, Option<String>, u64), u64> {
     calls
 }
 
+/// Compilers inline other functions in each configuration.
+#[test]
+fn the_shipped_list_of_functions_serves_each_configuration() {
+    let list = format!("@{}", support::checkout().join("embedded/kernel/tags/macro").display());
+    for kernel in [support::base_kernel(), support::planted_kernel(), support::ftrace_kernel()] {
+        let (_, part) = record(&kernel, &["--only", &list]);
+        let counted = calls(&part);
+        let has = |name: &str| counted.keys().any(|(of, ..)| of.split('.').next() == Some(name));
+        for name in
+            ["do_syscall_64", "__x64_sys_sendto", "vfs_read", "__netif_receive_skb_core", "kernel_clone"]
+        {
+            assert!(has(name), "{kernel}: {name}");
+        }
+        assert!(!has("tcp_ack"));
+    }
+}
+
 #[test]
 fn what_is_selected_is_counted_as_if_all_were_traced() {
     let kernel = support::base_kernel();

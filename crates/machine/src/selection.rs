@@ -12,6 +12,9 @@ pub struct FunctionSelection {
     pub only: Vec<String>,
     /// Functions to leave out.
     pub skip: Vec<String>,
+    /// Those of the patterns that come from a list, which serves different kernels. They may match
+    /// nothing, unless all do.
+    pub listed: BTreeSet<String>,
 }
 
 /// Reason why patterns make no valid selection.
@@ -47,8 +50,8 @@ impl FunctionSelection {
         functions: &[KernelFunction],
         loads_code: bool,
     ) -> Result<Vec<bool>, SelectionError> {
-        let only = chosen("--only", &self.only, functions, loads_code)?;
-        let skip = chosen("--skip", &self.skip, functions, loads_code)?;
+        let only = self.chosen("--only", &self.only, functions, loads_code)?;
+        let skip = self.chosen("--skip", &self.skip, functions, loads_code)?;
         let mut left_out: Vec<bool> =
             only.iter().zip(&skip).map(|(only, skip)| *skip || !(*only || self.only.is_empty())).collect();
         for (at, function) in functions.iter().enumerate() {
@@ -83,34 +86,57 @@ impl FunctionSelection {
             is_code_label: false,
         });
         let all: Vec<KernelFunction> = functions.iter().cloned().chain(loaded).collect();
-        chosen("--only", &self.only, &all, false)?;
-        chosen("--skip", &self.skip, &all, false).map(|_| ())
+        self.chosen("--only", &self.only, &all, false)?;
+        self.chosen("--skip", &self.skip, &all, false).map(|_| ())
+    }
+
+    /// Returns the listed patterns that match nothing, in order.
+    pub fn absent(&self, functions: &[KernelFunction]) -> Vec<&str> {
+        let absent =
+            |text: &&str| !functions.iter().any(|function| matches(&FunctionPattern::parse(text), function));
+        self.listed.iter().map(String::as_str).filter(absent).collect()
+    }
+
+    fn chosen(
+        &self,
+        option: &'static str,
+        patterns: &[String],
+        functions: &[KernelFunction],
+        may_match_nothing: bool,
+    ) -> Result<Vec<bool>, SelectionError> {
+        let mut chosen = vec![false; functions.len()];
+        let (mut first_absent, mut some) = (None, false);
+        for text in patterns {
+            let pattern = FunctionPattern::parse(text);
+            let mut any = false;
+            for (function, chosen) in functions.iter().zip(&mut chosen) {
+                if matches(&pattern, function) {
+                    (any, *chosen) = (true, true);
+                }
+            }
+            some |= any;
+            if !any && !may_match_nothing {
+                let nothing = || SelectionError::Nothing {
+                    option,
+                    pattern: text.clone(),
+                    hint: hint(&pattern, functions),
+                };
+                if !self.listed.contains(text) {
+                    return Err(nothing());
+                }
+                first_absent.get_or_insert_with(nothing);
+            }
+        }
+        match first_absent.filter(|_| !some) {
+            Some(error) => Err(error),
+            None => Ok(chosen),
+        }
     }
 }
 
-fn chosen(
-    option: &'static str,
-    patterns: &[String],
-    functions: &[KernelFunction],
-    may_match_nothing: bool,
-) -> Result<Vec<bool>, SelectionError> {
-    let mut chosen = vec![false; functions.len()];
-    for text in patterns {
-        let pattern = FunctionPattern::parse(text);
-        let mut any = false;
-        for (function, chosen) in functions.iter().zip(&mut chosen) {
-            let names =
-                [function.name.as_str()].into_iter().chain(function.aliases.iter().map(String::as_str));
-            if pattern.matches(names, function.file.as_deref()) {
-                (any, *chosen) = (true, true);
-            }
-        }
-        if !any && !may_match_nothing {
-            let hint = hint(&pattern, functions);
-            return Err(SelectionError::Nothing { option, pattern: text.clone(), hint });
-        }
-    }
-    Ok(chosen)
+fn matches(pattern: &FunctionPattern, function: &KernelFunction) -> bool {
+    let names = [function.name.as_str()].into_iter().chain(function.aliases.iter().map(String::as_str));
+    pattern.matches(names, function.file.as_deref())
 }
 
 /// Suggests names for a pattern that matches nothing.
@@ -180,7 +206,7 @@ mod tests {
 
     fn traced(only: &[&str], skip: &[&str]) -> Result<Vec<usize>, String> {
         let all = |list: &[&str]| list.iter().map(|s| s.to_string()).collect();
-        let selection = FunctionSelection { only: all(only), skip: all(skip) };
+        let selection = FunctionSelection { only: all(only), skip: all(skip), ..Default::default() };
         let left_out = selection.resolve(&kernel(), false).map_err(|e| e.to_string())?;
         Ok((0..5).filter(|&at| !left_out[at]).collect())
     }
@@ -205,15 +231,32 @@ mod tests {
         assert!(message("slab.c").contains("slub.c"), "{}", message("slab.c"));
         let mut bare = kernel();
         bare.iter_mut().for_each(|function| function.file = Some("tcp.c".into()));
-        let selection = FunctionSelection { only: vec!["net/".into()], skip: vec![] };
+        let selection = FunctionSelection { only: vec!["net/".into()], ..Default::default() };
         let error = selection.resolve(&bare, false).unwrap_err().to_string();
         assert!(error.contains("without directories"), "{error}");
     }
 
     #[test]
+    fn names_of_a_list_may_be_absent_unless_all_are() {
+        let resolve = |only: &[&str], listed: &[&str]| {
+            let of = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let selection =
+                FunctionSelection { only: of(only), skip: vec![], listed: of(listed).into_iter().collect() };
+            let absent = selection.absent(&kernel()).join(" ");
+            selection.resolve(&kernel(), false).map(|_| absent).map_err(|error| error.to_string())
+        };
+        assert_eq!(resolve(&["kfree", "ep_poll"], &["kfree", "ep_poll"]), Ok("ep_poll".into()));
+        assert!(resolve(&["ep_poll", "kfree"], &["kfree"]).unwrap_err().contains("`ep_poll` is no function"));
+        assert!(resolve(&["ep_poll", "do_poll"], &["ep_poll", "do_poll"]).unwrap_err().contains("`ep_poll`"));
+    }
+
+    #[test]
     fn patterns_may_be_of_code_that_is_loaded_later() {
-        let selection =
-            FunctionSelection { only: vec!["fs/overlayfs/".into()], skip: vec!["ovl_get*".into()] };
+        let selection = FunctionSelection {
+            only: vec!["fs/overlayfs/".into()],
+            skip: vec!["ovl_get*".into()],
+            ..Default::default()
+        };
         assert_eq!(selection.resolve(&kernel(), true), Ok(vec![true; 5]));
         let function = |name: &str| LoadedFunction {
             name: name.into(),

@@ -5,7 +5,8 @@ use wildmatch::WildMatch;
 /// A pattern for functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionPattern {
-    /// Function name with `*` and `?`.
+    /// Function name with `*` and `?`. It is also that of the copies that a compiler makes
+    /// (`NAME.constprop.0`).
     Name(String),
     /// Path of a source file or directory from the top of the source tree, with `*` and `?`.
     Path(String),
@@ -30,7 +31,11 @@ impl FunctionPattern {
     /// Checks whether the pattern matches a function with these names, from that source file.
     pub fn matches<'a>(&self, mut names: impl Iterator<Item = &'a str>, file: Option<&str>) -> bool {
         match self {
-            Self::Name(pattern) => names.any(|name| glob(pattern, name)),
+            Self::Name(pattern) => names.any(|name| {
+                // No function in C has a point in its name.
+                let source = name.split_once('.').map_or(name, |(source, _)| source);
+                glob(pattern, name) || glob(pattern, source)
+            }),
             Self::File(pattern) => {
                 file.is_some_and(|file| glob(pattern, file.rsplit('/').next().unwrap_or(file)))
             }
@@ -75,6 +80,11 @@ mod tests {
             assert!(!matches(no), "{no}");
         }
         assert!(!FunctionPattern::parse("net/").matches(["a"].into_iter(), None));
+        let of_copy = |pattern: &str| {
+            FunctionPattern::parse(pattern).matches(["tcp_push.constprop.0"].into_iter(), None)
+        };
+        assert!(of_copy("tcp_push") && of_copy("*push") && of_copy("tcp_push.constprop.?"));
+        assert!(!of_copy("tcp_push.isra.0") && !of_copy("constprop"));
     }
 
     /// The definition of matching.

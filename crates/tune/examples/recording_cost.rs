@@ -134,7 +134,7 @@ fn one(work: &WorkDir, row: &str, scale: &str, cpus: u32) -> Result<f64, Box<dyn
     let capture = match row {
         "counters only" => Some(CaptureRequest::default()),
         "functions in net/" => {
-            let net = FunctionSelection { only: vec!["net/".into()], skip: Vec::new() };
+            let net = FunctionSelection { only: vec!["net/".into()], ..Default::default() };
             let skip = net.resolve(kernel.symbols()?.functions(), false)?;
             Some(CaptureRequest { skip, ..functions() })
         }

@@ -23,6 +23,7 @@ use kerntune_tune::outputs::{self, StepFigures};
 use kerntune_tune::record::{record_in_detail, CaptureOptions, RecordRequest, Repetition};
 use kerntune_tune::Session;
 use kerntune_work::{IoContext, WorkDir};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: CommandEntry = command::<RecordOptions>("record", 35, "");
@@ -94,9 +95,9 @@ const MAX_INSTRUCTIONS: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Args)]
 pub struct RecordDetail {
     /// Trace only these functions; may be repeated. A name (tcp_*), a source directory or path
-    /// (net/, net/ipv4/tcp.c), a file name (tcp.c), or a file with such lines (@FILE). The time of
-    /// all other functions counts for their callers; interrupts, system calls and context switches
-    /// are always recorded
+    /// (net/, net/ipv4/tcp.c), a file name (tcp.c), or a file with such lines (@FILE), of which some
+    /// may match nothing. The time of all other functions counts for their callers; interrupts,
+    /// system calls and context switches are always recorded
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
     /// Do not trace these functions, written as for --only
@@ -228,11 +229,11 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
         }
         let run = if self.command.is_empty() { &self.run } else { "measured" };
         let session = Session::new(&work, output.progress())?;
+        let mut listed = BTreeSet::new();
+        let only = patterns(&self.detail.only, &mut listed)?;
+        let skip = patterns(&self.detail.skip, &mut listed)?;
         let detail = DetailRequest {
-            selection: FunctionSelection {
-                only: patterns(&self.detail.only)?,
-                skip: patterns(&self.detail.skip)?,
-            },
+            selection: FunctionSelection { only, skip, listed },
             points: self.detail.point.clone(),
             users: self.detail.user.clone(),
             weights: self.detail.weights,

@@ -13,7 +13,7 @@ use kerntune_trace::loaded::LoadedFunction;
 use kerntune_trace::stream::StreamSpec;
 use kerntune_trace::TagWindow;
 use kerntune_work::{interrupt, Key, Progress};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Details as given by options.
@@ -95,8 +95,9 @@ impl DetailRequest {
             if !self.selection.is_everything() {
                 let loads_code = loads_code(&symbols);
                 resolved.skip = self.selection.resolve(symbols.functions(), loads_code)?;
-                if loads_code {
-                    resolved.selection = self.selection.clone();
+                match loads_code {
+                    true => resolved.selection = self.selection.clone(),
+                    false => tell_absent(&self.selection.absent(symbols.functions()), session.progress),
                 }
             }
             resolved.points = resolve_points(kernel, &symbols, &self.points)?;
@@ -282,11 +283,11 @@ impl ResolvedDetail {
 }
 
 /// Replaces pattern files by their lines: `@FILE`, or the name of an existing file. Empty lines and
-/// lines that begin with `#` are skipped.
+/// lines that begin with `#` are skipped. Adds the lines to `listed`.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn patterns(words: &[String]) -> Result<Vec<String>> {
+pub fn patterns(words: &[String], listed: &mut BTreeSet<String>) -> Result<Vec<String>> {
     let mut patterns = Vec::new();
     for word in words {
         let file = match word.strip_prefix('@') {
@@ -299,9 +300,20 @@ pub fn patterns(words: &[String]) -> Result<Vec<String>> {
         };
         let text = read_text("read", file)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        listed.extend(lines.clone().map(str::to_string));
         patterns.extend(lines.map(str::to_string));
     }
     Ok(patterns)
+}
+
+/// Reports names of lists that the kernel has no function of.
+fn tell_absent(absent: &[&str], progress: &dyn Progress) {
+    if !absent.is_empty() {
+        progress.note(&format!(
+            "no function of this kernel, as they are inlined or not configured: {}",
+            absent.join(", ")
+        ));
+    }
 }
 
 /// Reports traced binaries of which no function was entered.
@@ -328,9 +340,12 @@ mod tests {
         let file = dir.path().join("list");
         fs::write(&file, "# receive\ntcp_rcv*\n\n  net/core/ \n").unwrap();
         let file = file.display().to_string();
-        let all = patterns(&["a".into(), file.clone(), format!("@{file}"), "net/".into()]).unwrap();
+        let mut listed = BTreeSet::new();
+        let words = ["a".into(), file.clone(), format!("@{file}"), "net/".into()];
+        let all = patterns(&words, &mut listed).unwrap();
+        assert!(listed.iter().eq(["net/core/", "tcp_rcv*"]));
         assert_eq!(all, ["a", "tcp_rcv*", "net/core/", "tcp_rcv*", "net/core/", "net/"]);
-        assert!(patterns(&["@/nothing/here".into()]).is_err());
+        assert!(patterns(&["@/nothing/here".into()], &mut listed).is_err());
     }
 
     #[test]

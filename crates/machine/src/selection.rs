@@ -66,7 +66,7 @@ impl FunctionSelection {
     }
 
     /// Checks that each pattern matches a function of the kernel or of code that it loaded, which
-    /// have source paths by module.
+    /// have source paths by module. Returns the listed patterns that match nothing.
     ///
     /// # Errors
     /// A pattern that matches nothing, with suggestions.
@@ -75,7 +75,7 @@ impl FunctionSelection {
         functions: &[KernelFunction],
         loaded: &[LoadedFunction],
         paths: &BTreeMap<String, String>,
-    ) -> Result<(), SelectionError> {
+    ) -> Result<Vec<&str>, SelectionError> {
         let loaded = loaded.iter().map(|function| KernelFunction {
             name: function.name.clone(),
             aliases: Vec::new(),
@@ -87,7 +87,8 @@ impl FunctionSelection {
         });
         let all: Vec<KernelFunction> = functions.iter().cloned().chain(loaded).collect();
         self.chosen("--only", &self.only, &all, false)?;
-        self.chosen("--skip", &self.skip, &all, false).map(|_| ())
+        self.chosen("--skip", &self.skip, &all, false)?;
+        Ok(self.absent(&all))
     }
 
     /// Returns the listed patterns that match nothing, in order.
@@ -266,7 +267,7 @@ mod tests {
         };
         let paths = BTreeMap::from([("overlay".to_owned(), "fs/overlayfs/overlay.ko".to_owned())]);
         let check = |loaded: &[LoadedFunction]| {
-            selection.check_loaded(&kernel(), loaded, &paths).map_err(|error| error.to_string())
+            selection.check_loaded(&kernel(), loaded, &paths).map(drop).map_err(|error| error.to_string())
         };
         assert_eq!(check(&[function("ovl_open"), function("ovl_getattr")]), Ok(()));
         let error = check(&[function("ovl_open")]).unwrap_err();

@@ -249,17 +249,20 @@ impl ResolvedDetail {
         }
     }
 
-    /// Checks the selection against the functions of the kernel and of code that it loaded.
+    /// Checks the selection against the functions of the kernel and of code that it loaded, and
+    /// reports names of lists that neither has.
     pub fn check_selection(
         &self,
         kernel: &Kernel,
         loaded: &[LoadedFunction],
         paths: &BTreeMap<String, String>,
+        progress: &dyn Progress,
     ) -> Result<()> {
-        match self.selection.is_everything() {
-            true => Ok(()),
-            false => Ok(self.selection.check_loaded(kernel.symbols()?.functions(), loaded, paths)?),
+        if !self.selection.is_everything() {
+            let symbols = kernel.symbols()?;
+            tell_absent(&self.selection.check_loaded(symbols.functions(), loaded, paths)?, progress);
         }
+        Ok(())
     }
 
     /// Returns name and function of each point, for [`kerntune_analyze::AnalysisInput::points`].
@@ -310,7 +313,7 @@ pub fn patterns(words: &[String], listed: &mut BTreeSet<String>) -> Result<Vec<S
 fn tell_absent(absent: &[&str], progress: &dyn Progress) {
     if !absent.is_empty() {
         progress.note(&format!(
-            "no function of this kernel, as they are inlined or not configured: {}",
+            "warning: no function of this kernel: {} (inlined, or not configured)",
             absent.join(", ")
         ));
     }

@@ -280,7 +280,7 @@ fn analyze(
     let mut symbols = symbols(kernel)?;
     detail.complete_symbols(&mut symbols);
     let (loaded, paths) = (outcome.loaded()?, kernel.modules()?.object_paths());
-    detail.check_selection(kernel, &loaded, &paths)?;
+    detail.check_selection(kernel, &loaded, &paths, progress)?;
     add_loaded(&loaded, &paths, &mut symbols);
     let points = detail.points();
     let counts = if capture.edges { Some(outcome.counts()?) } else { None };

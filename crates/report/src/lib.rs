@@ -145,7 +145,7 @@ pub enum Error {
     },
     #[error("the profile has no executed blocks of the kernel: record again without --no-edges")]
     NoBlocks,
-    #[error("the profile has no exact calls of the kernel: record the workload on a kernel in the emulator, with functions")]
+    #[error("the profile has no exact calls of the kernel: record the workload on a kernel in the emulator, with all functions")]
     NoExactCalls,
     #[error(
         "profile {profile} is profile {from} transferred to another kernel: only its branches are of \

@@ -5,6 +5,7 @@
 //! size of a function and by what it sees of it; this report says where the calls are.
 
 use super::{entry, Entry, Report, Selection};
+use crate::characterize::counters::NOT_TRACED;
 use crate::unit::{header, TickUnit};
 use crate::view::scope;
 use crate::{head, health, Error, Result};
@@ -89,10 +90,12 @@ struct InlineTables {
 }
 
 fn find(profile: &Profile, options: &InlineOptions) -> Result<InlineTables> {
-    if !profile.manifest.exact || profile.tables.arcs.is_empty() {
+    let tables = &profile.tables;
+    // Of a selection of functions, the caller is the nearest that was traced.
+    let is_selection = tables.symbols.iter().any(|symbol| symbol.name == NOT_TRACED);
+    if !profile.manifest.exact || tables.arcs.is_empty() || is_selection {
         return Err(Error::NoExactCalls);
     }
-    let tables = &profile.tables;
     let scope = scope(profile, options.select.region.as_deref())?;
     let mut own: HashMap<FunctionIndex, (u64, u64)> = HashMap::new();
     for row in tables.functions.iter().filter(|row| scope.contains(row.region)) {
@@ -410,6 +413,9 @@ mod tests {
     fn only_exact_calls_will_do() {
         let mut profile = profile();
         profile.manifest.exact = false;
+        assert!(matches!(options().document(&profile), Err(Error::NoExactCalls)));
+        profile.manifest.exact = true;
+        profile.tables.symbols[5].name = NOT_TRACED.into();
         assert!(matches!(options().document(&profile), Err(Error::NoExactCalls)));
     }
 }

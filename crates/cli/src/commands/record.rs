@@ -232,6 +232,8 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
         let mut listed = BTreeSet::new();
         let only = patterns(&self.detail.only, &mut listed)?;
         let skip = patterns(&self.detail.skip, &mut listed)?;
+        // What is also named on the command line must exist.
+        listed.retain(|name| !self.detail.only.contains(name) && !self.detail.skip.contains(name));
         let detail = DetailRequest {
             selection: FunctionSelection { only, skip, listed },
             points: self.detail.point.clone(),

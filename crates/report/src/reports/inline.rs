@@ -205,7 +205,11 @@ impl Report for InlineOptions {
         document.field("small_calls", "Those of `candidates`, all together.", small);
         document.field("saved", "Instructions that inlining all of these saves at least.", saved);
         document.field("assembly", "Calls of small functions from or to assembly.", left_out.assembly);
-        document.field("indirect", "Calls of small functions through a pointer.", left_out.indirect);
+        document.field(
+            "indirect",
+            "Calls of small functions through a pointer, and those from parts that a compiler split off.",
+            left_out.indirect,
+        );
         document.text(header(profile, &totals, self.select.region.as_deref()) + "\n");
         document.line(
             "Calls in the kernel",

@@ -28,7 +28,7 @@ pub struct KernelName {
 }
 
 impl KernelName {
-    fn of(kernel: &Kernel) -> Self {
+    pub(crate) fn of(kernel: &Kernel) -> Self {
         let of = &kernel.manifest;
         let (id, label, version) = (of.id.clone(), of.label.clone(), of.version.clone());
         Self { id, label, version, compiler: of.compiler.version.clone() }

@@ -33,6 +33,12 @@ pub enum Error {
     Sum { row: String, rest: i128 },
     #[error("the figures of {} are not comparable with those of this machine: {differs}. Make them again with `kerntune guard record`, or name the kernel with --against", path.display())]
     OtherMaking { path: PathBuf, differs: String },
+    #[error("the figures of {} cannot be compared with those of this program: {differs}. Make them again from the older program with `kerntune guard record --program`", path.display())]
+    OtherProgramMaking { path: PathBuf, differs: String },
+    #[error("workload {workload} starts its work with {shell}: name the program to guard in guard.toml, as `program = [\"NAME\"]` of the workload")]
+    WhichProgram { workload: String, shell: String },
+    #[error("the guest of workload {workload} has no file {name}, which is to be guarded: `program` of guard.toml names files that the workload packs")]
+    NoProgram { workload: String, name: String },
     #[error("{} has no figures of {what}: make them with `kerntune guard record`", path.display())]
     NoFigures { path: PathBuf, what: String },
     #[error("git {what} in {}: {said}", tree.display())]
@@ -61,7 +67,7 @@ impl ClassifyError for Error {
             Self::Guest(inner) => inner.class(),
             Self::Profile(inner) => inner.class(),
             Self::Tune(inner) => inner.class(),
-            Self::NotWhole { .. } | Self::OtherMaking { .. } => ErrorClass::RefusedResult,
+            Self::NotWhole { .. } | Self::OtherMaking { .. } | Self::OtherProgramMaking { .. } => ErrorClass::RefusedResult,
             Self::NoRow { .. } | Self::Sum { .. } => ErrorClass::RecordingFailure,
             Self::NoEnd { .. } => ErrorClass::GuestFailure,
             _ => ErrorClass::Usage,

@@ -82,7 +82,7 @@ pub fn rows(profile: &Profile, rows: &[String]) -> Result<Vec<RowFigure>> {
 }
 
 /// Returns the class of deferred work of each call path; `None` for paths of operations.
-fn classes(tables: &Tables) -> Vec<Option<DeferralClass>> {
+pub(crate) fn classes(tables: &Tables) -> Vec<Option<DeferralClass>> {
     let name = |at: u32| {
         let node = tables.paths.get(at as usize)?;
         let symbol =

@@ -39,11 +39,16 @@ pub struct Tolerance {
     /// Percent of the deferred work in all rows of a workload.
     #[serde(rename = "put_off")]
     pub deferred: f64,
+    /// Percent of a program's path in the kernel. It depends on where the program's code and data
+    /// lie, as that decides how the kernel keeps its address space.
+    pub kernel: f64,
+    /// System calls and page faults per operation of a program.
+    pub calls: f64,
 }
 
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { path: 0.02, min: 0.5, compensated: 0.1, deferred: 10.0 }
+        Self { path: 0.02, min: 0.5, compensated: 0.1, deferred: 10.0, kernel: 1.0, calls: 0.01 }
     }
 }
 
@@ -56,6 +61,9 @@ pub struct WorkloadEntry {
     pub rows: Vec<String>,
     /// Factor by which each row does more than its usual work.
     pub scale: f64,
+    /// Guarded programs and libraries, by name or path in the guest; empty means the programs of the
+    /// measured steps.
+    pub programs: Vec<String>,
 }
 
 /// A configuration of the kernel.
@@ -162,6 +170,8 @@ struct RawWorkload {
     #[serde(default)]
     rows: Vec<Spanned<String>>,
     scale: Option<Spanned<f64>>,
+    #[serde(default)]
+    program: Vec<Spanned<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -174,6 +184,8 @@ struct RawTolerance {
     compensated: Option<Spanned<f64>>,
     #[serde(rename = "put_off")]
     deferred: Option<Spanned<f64>>,
+    kernel: Option<Spanned<f64>>,
+    calls: Option<Spanned<f64>>,
 }
 
 #[derive(Deserialize)]
@@ -186,6 +198,8 @@ struct RawRow {
     min: Option<Spanned<f64>>,
     #[serde(rename = "made_up")]
     compensated: Option<Spanned<f64>>,
+    kernel: Option<Spanned<f64>>,
+    calls: Option<Spanned<f64>>,
 }
 
 struct ProblemList<'t> {
@@ -256,6 +270,8 @@ impl RawGuardFile {
             min: problems.number(of.min.as_ref(), "tolerance.least", base.min, 1e9),
             compensated: problems.number(of.compensated.as_ref(), "tolerance.made_up", base.compensated, 1e4),
             deferred: problems.number(of.deferred.as_ref(), "tolerance.put_off", base.deferred, 1e6),
+            kernel: problems.number(of.kernel.as_ref(), "tolerance.kernel", base.kernel, 1e4),
+            calls: problems.number(of.calls.as_ref(), "tolerance.calls", base.calls, 1e9),
         };
         let mut rows: Vec<(String, String, Tolerance)> = Vec::new();
         problems.few(self.row.len(), self.row.last().map(Spanned::span), "row");
@@ -284,11 +300,12 @@ impl RawGuardFile {
                 }
                 Some(_) => {}
             }
-            if raw.path.is_none() && raw.min.is_none() && raw.compensated.is_none() {
+            let limits = [&raw.path, &raw.min, &raw.compensated, &raw.kernel, &raw.calls];
+            if limits.iter().all(|limit| limit.is_none()) {
                 problems.add(
                     Some(row.span()),
                     &format!("row[{at}]"),
-                    "says nothing: give path, least or made_up".into(),
+                    "says nothing: give path, least, made_up, kernel or calls".into(),
                 );
             }
             let default = default_tolerance;
@@ -302,6 +319,8 @@ impl RawGuardFile {
                     1e4,
                 ),
                 deferred: default.deferred,
+                kernel: problems.number(raw.kernel.as_ref(), &key("kernel"), default.kernel, 1e4),
+                calls: problems.number(raw.calls.as_ref(), &key("calls"), default.calls, 1e9),
             };
             rows.push((workload.clone(), name.clone(), tolerance));
         }
@@ -397,7 +416,7 @@ fn workloads(
     }
     let (mut all, mut known): (Vec<WorkloadEntry>, KnownRows) = (Vec::new(), Vec::new());
     for (at, raw) in raw.into_inner().into_iter().take(MAX_ENTRIES).enumerate() {
-        let RawWorkload { name, rows, scale } = raw.into_inner();
+        let RawWorkload { name, rows, scale, program } = raw.into_inner();
         let key = |name: &str| format!("workload[{at}].{name}");
         if known.iter().any(|(known, _)| known == name.get_ref()) {
             problems.add(Some(name.span()), &key("name"), format!("\"{}\" is there twice", name.get_ref()));
@@ -428,7 +447,12 @@ fn workloads(
             problems.add(span, &key("scale"), format!("is {number}, and has to be from 0.001 to 1000"));
         }
         known.push((name.get_ref().clone(), if chosen.is_empty() { there } else { chosen.clone() }));
-        all.push(WorkloadEntry { name: name.into_inner(), rows: chosen, scale: number });
+        for word in program.iter().filter(|word| word.get_ref().is_empty() || word.get_ref().ends_with('/')) {
+            let message = format!("\"{}\" is no file of the guest", word.get_ref());
+            problems.add(Some(word.span()), &key("program"), message);
+        }
+        let programs = program.into_iter().map(Spanned::into_inner).collect();
+        all.push(WorkloadEntry { name: name.into_inner(), rows: chosen, scale: number, programs });
     }
     (all, known)
 }
@@ -446,9 +470,9 @@ mod tests {
     }
 
     const WHOLE: &str = "source = \"debian:6.12\"\ngit = \"linux\"\nbaseline = \"figures.json\"\ncompilers = [\"gcc\", \"clang-19\"]\n\
-        \n[tolerance]\npath = 0.01\nleast = 2\nmade_up = 0.5\nput_off = 20\n\
+        \n[tolerance]\npath = 0.01\nleast = 2\nmade_up = 0.5\nput_off = 20\nkernel = 2\ncalls = 0.1\n\
         \n[[configuration]]\nname = \"hz\"\nfragments = [\"a.config\"]\nset = [\"CONFIG_HZ_100=y\"]\nkcflags = [\"-O3\"]\n\
-        \n[[workload]]\nname = \"rr\"\nrows = [\"pipe_rr\"]\nscale = 4\n\
+        \n[[workload]]\nname = \"rr\"\nrows = [\"pipe_rr\"]\nscale = 4\nprogram = [\"rr\"]\n\
         \n[[row]]\nworkload = \"rr\"\nname = \"pipe_rr\"\npath = 1\n";
 
     #[test]
@@ -463,9 +487,10 @@ mod tests {
         );
         let [rr] = &file.workloads[..] else { panic!() };
         assert_eq!((&rr.rows[..], rr.scale), (&["pipe_rr".into()][..], 4.0));
+        assert_eq!(rr.programs, ["rr"]);
         assert_eq!(
             file.default_tolerance,
-            Tolerance { path: 0.01, min: 2.0, compensated: 0.5, deferred: 20.0 }
+            Tolerance { path: 0.01, min: 2.0, compensated: 0.5, deferred: 20.0, kernel: 2.0, calls: 0.1 }
         );
     }
 

@@ -34,12 +34,15 @@ pub mod deferred;
 mod error;
 mod figures;
 mod file;
+mod finding;
+mod formats;
 mod history;
 pub mod judge;
-mod junit;
 mod ledger;
 pub mod lines;
+mod program;
 mod project;
+mod suite;
 mod texts;
 mod tree;
 mod watch;
@@ -51,9 +54,16 @@ pub use error::{Error, Result};
 pub use figures::{rows, RowFigure};
 pub use file::{GuardFile, KernelConfiguration, Tolerance, WorkloadEntry, BASELINE, FILE};
 pub use history::{HistoryPoint, HistoryStep, RowHistory, RowSeries};
-pub use junit::junit;
+pub use finding::FindingRule;
+pub use formats::CheckFormat;
 pub use ledger::{CommitLedger, LedgerEntry};
+pub use program::{
+    check_programs, measure_programs, CallFigure, CheckedFigure, CheckedProgramRow, FaultFigure, FaultKind,
+    ProgramBaseline, ProgramCell, ProgramChange, ProgramCheck, ProgramCheckCell, ProgramFigure,
+    ProgramInputs, ProgramMetric, SourcePlace, PROGRAM_CHECK_SCHEMA, PROGRAM_SCHEMA,
+};
 pub use project::{BuildVariant, GuardProject, GuardedWorkload};
+pub use suite::{CheckCase, CheckFinding, CheckSuite};
 pub use texts::SourceTexts;
 pub use tree::{Commit, GitTree};
 pub use watch::{measure_commit, subject_of, WatchedBranch, WatchedCommit};

@@ -16,6 +16,9 @@ pub struct GuardedWorkload {
     pub workload: Workload,
     /// Guarded rows; empty means all that have operations.
     pub rows: Vec<String>,
+    /// Files in the guest that `guard check --program` guards, by name or path; empty means the
+    /// programs of the measured steps.
+    pub programs: Vec<String>,
 }
 
 /// A configuration and a compiler: with a source they make a kernel.
@@ -146,7 +149,7 @@ fn work(guarded: &WorkloadEntry, workload: Workload) -> GuardedWorkload {
             suite.restricted(&chosen, scale)
         }
     };
-    GuardedWorkload { name, workload, rows }
+    GuardedWorkload { name, workload, rows, programs: guarded.programs.clone() }
 }
 
 #[cfg(test)]

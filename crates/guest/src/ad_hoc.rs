@@ -77,6 +77,7 @@ impl Workload {
             binaries: Vec::new(),
             files: Vec::new(),
             texts: BTreeMap::new(),
+            copies: BTreeMap::new(),
             programs: Vec::new(),
             modules: Vec::new(),
             env: BTreeMap::new(),

@@ -3,8 +3,9 @@
 use crate::limits::too_large;
 use crate::tree::{FileTree, TreeNode};
 use crate::{Error, Result};
-use kerntune_work::{IoContext, Key};
+use kerntune_work::{ContentHash, IoContext, Key};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -23,11 +24,14 @@ pub struct PackedFile {
     pub size: u64,
 }
 
+/// Field of a key with which an entry begins.
+const PATH: &str = "path";
+
 /// Hashes the workload's name and all paths, modes and contents.
 pub(crate) fn identify(workload: &str, tree: &FileTree) -> Result<Key> {
     let mut hash = Key::new("guest-image/2", crate::CODE).field("workload", workload);
     for (path, node) in &tree.nodes {
-        hash = hash.field("path", path.as_os_str().as_encoded_bytes());
+        hash = hash.field(PATH, path.as_os_str().as_encoded_bytes());
         if let Some(attributes) = tree.attributes.get(path) {
             hash = hash.field("attributes", format!("{attributes:?}"));
         }
@@ -41,6 +45,23 @@ pub(crate) fn identify(workload: &str, tree: &FileTree) -> Result<Key> {
         };
     }
     Ok(hash)
+}
+
+/// Returns a hash of each entry by its path, from the fields of [`identify`].
+pub(crate) fn entries(key: &Key) -> BTreeMap<String, String> {
+    let of_entries = key.fields().iter().skip_while(|(name, _)| name != PATH);
+    let mut entries: BTreeMap<String, ContentHash> = BTreeMap::new();
+    let mut path = "";
+    for (name, value) in of_entries {
+        if name == PATH {
+            path = value;
+        } else if let Some(known) = entries.remove(path) {
+            entries.insert(path.to_owned(), known.field(name, value));
+        } else {
+            entries.insert(path.to_owned(), ContentHash::new("guest-entry/1").field(name, value));
+        }
+    }
+    entries.into_iter().map(|(path, hash)| (path, hash.finish())).collect()
 }
 
 /// Writes the newc archive: sorted by path, with fixed time and owner.

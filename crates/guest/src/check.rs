@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 /// ```
 pub fn check(text: &str, path: &Path) -> Vec<Problem> {
     let (read, mut problems) = read_host_needs(text, path);
-    let mut packed: HashSet<PathBuf> = read.workload.texts.keys().cloned().collect();
+    let workload = &read.workload;
+    let mut packed: HashSet<PathBuf> = workload.texts.keys().chain(workload.copies.keys()).cloned().collect();
     for need in &read.host_needs {
         if let HostNeedKind::Package(package) = &need.kind {
             let paths = match host::is_installed(package) {

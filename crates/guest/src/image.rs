@@ -5,8 +5,9 @@ use crate::layout::lay_out;
 use crate::limits::too_large_for;
 use crate::resolve::ResolvedImage;
 use crate::{Error, GuestModules, Result, Workload};
-use kerntune_work::{checked, read_versioned, write_json, IoContext, Progress, WorkDir};
+use kerntune_work::{checked, read_versioned, write_json, IoContext, Progress, Seal, WorkDir};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -103,6 +104,15 @@ impl GuestImage {
             ImageManifest { schema: SCHEMA.into(), id, workload: workload.name.clone(), files, bytes };
         write_json(&staged.path().join("manifest.json"), &manifest)?;
         Self::open(&staged.publish()?)
+    }
+
+    /// Returns a hash of each entry by its path in the guest: of its kind, attributes and contents.
+    ///
+    /// # Errors
+    /// An image whose key cannot be read.
+    pub fn entries(&self) -> Result<BTreeMap<String, String>> {
+        let key = Seal::read(&self.dir)?.key();
+        Ok(archive::entries(&key))
     }
 
     /// Opens an existing image.

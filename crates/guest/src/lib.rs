@@ -81,6 +81,7 @@ pub use plan::{step_log, InitPlan, EXIT_STATUS};
 pub use problem::Problem;
 pub use process_attributes::{ProcessAttributes, ProcessUser, ResourceLimit};
 pub use programs::{compile, compile_contain};
+pub use shell::is_shell;
 pub use source_root::SourceRoot;
 pub use suite::{RowUnit, Suite, SuiteRow, AGGREGATE};
 pub use workload::{

@@ -1,18 +1,28 @@
 //! Finds the host file that a program in the guest was packed from.
 
-use crate::{programs, ImageManifest, Result};
+use crate::{programs, ImageManifest, Result, Workload};
 use kerntune_work::WorkDir;
 use std::path::{Path, PathBuf};
 
-/// Finds the file that `word` means: one of kerntune's own programs (`rr`), a path of this machine,
-/// or the name of a file in the image (`redis-server`, `libc.so.6`), which was packed from the same
-/// path here. `None` if it is none of these; [`similar`] then offers names.
+/// Finds the file that `word` means: one of kerntune's own programs (`rr`), a file that the workload
+/// copies, by name or path in the guest, a path of this machine, or the name of a file in the image
+/// (`redis-server`, `libc.so.6`), which was packed from the same path here. `None` if it is none of
+/// these; [`similar`] then offers names.
 ///
 /// # Errors
 /// A program of kerntune's that does not compile.
-pub fn locate(work: &WorkDir, image: &ImageManifest, word: &str) -> Result<Option<PathBuf>> {
+pub fn locate(
+    work: &WorkDir,
+    workload: &Workload,
+    image: &ImageManifest,
+    word: &str,
+) -> Result<Option<PathBuf>> {
     if let Some(program) = programs::named(word) {
         return program.compile(work).map(Some);
+    }
+    let is_meant = |place: &Path| place == Path::new(word) || place.file_name().is_some_and(|of| of == word);
+    if let Some((_, file)) = workload.copies.iter().find(|(place, _)| is_meant(place)) {
+        return Ok(Some(file.clone()));
     }
     if word.contains('/') {
         let path = Path::new(word);
@@ -51,7 +61,11 @@ mod tests {
             files: files.iter().map(|path| PackedFile { path: path.to_string(), size: 1 }).collect(),
             bytes: 0,
         };
-        let find = |word: &str| locate(&work, &image, word).unwrap();
+        let text = "[copies]\n\"/opt/mine\" = \"build/own\"\n[[measured.step]]\ncommand = [\"/opt/mine\"]\n";
+        let workload = Workload::parse(text, Path::new("/src/x.toml")).unwrap();
+        let find = |word: &str| locate(&work, &workload, &image, word).unwrap();
+        assert_eq!(find("mine"), Some("/src/build/own".into()));
+        assert_eq!(find("/opt/mine"), Some("/src/build/own".into()));
         assert!(find("rr").unwrap().ends_with("rr"));
         assert_eq!(find("sh"), Some("/bin/sh".into()));
         assert_eq!(find("/bin/sh"), Some("/bin/sh".into()));

@@ -107,6 +107,7 @@ impl WorkloadReader<'_> {
         let binaries = self.named(&mut top, "binaries", HostNeedKind::Program);
         let files = self.files(&mut top);
         let texts = self.texts(&mut top);
+        let copies = self.copies(&mut top, &texts, path);
         let programs = self.programs(&mut top);
         let modules = self.modules(&mut top);
         let setup = self.commands(&mut top, "setup");
@@ -141,6 +142,7 @@ impl WorkloadReader<'_> {
             binaries,
             files,
             texts,
+            copies,
             programs,
             modules,
             env,
@@ -219,7 +221,7 @@ impl WorkloadReader<'_> {
             let Some(text) = fields.optional_string(&mut self.source, &path) else { continue };
             let key = format!("texts.\"{path}\"");
             let path = Located { value: path, span: text.span.clone() };
-            if !self.guest_sees(&key, &path) || !self.has_room(&key, &path, &texts) {
+            if !self.guest_sees(&key, &path) || !self.has_room(&key, &path, texts.keys()) {
                 continue;
             }
             let runs_by = interpreters(&text.value);
@@ -241,6 +243,33 @@ impl WorkloadReader<'_> {
         texts
     }
 
+    /// Reads files that the guest has under another path than this machine. Relative paths of this
+    /// machine begin beside the workload file at `path`.
+    fn copies(
+        &mut self,
+        top: &mut TableFields,
+        texts: &BTreeMap<PathBuf, String>,
+        path: &Path,
+    ) -> BTreeMap<PathBuf, PathBuf> {
+        let mut copies: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        let Some(mut fields) = top.table(&mut self.source, "copies") else { return copies };
+        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        for place in fields.keys() {
+            let Some(from) = fields.optional_string(&mut self.source, &place) else { continue };
+            let key = format!("copies.\"{place}\"");
+            let place = Located { value: place, span: from.span.clone() };
+            if !self.guest_sees(&key, &place) || !self.has_room(&key, &place, texts.keys().chain(copies.keys())) {
+                continue;
+            }
+            let file = beside.join(&from.value);
+            let file = std::path::absolute(&file).unwrap_or(file);
+            self.require(from.span, &key, HostNeedKind::File(file.clone()));
+            copies.insert(PathBuf::from(place.value), file);
+        }
+        fields.finish(&mut self.source);
+        copies
+    }
+
     /// Checks whether a file can have this path in the guest, and reports a problem if not.
     fn guest_sees(&mut self, key: &str, item: &Located<String>) -> bool {
         let path = Path::new(&item.value);
@@ -259,12 +288,17 @@ impl WorkloadReader<'_> {
         false
     }
 
-    /// Checks whether a text can have this path beside the others, and reports a problem if not.
-    fn has_room(&mut self, key: &str, item: &Located<String>, texts: &BTreeMap<PathBuf, String>) -> bool {
+    /// Checks whether a file can have this path beside the others, and reports a problem if not.
+    fn has_room<'p>(
+        &mut self,
+        key: &str,
+        item: &Located<String>,
+        mut others: impl Iterator<Item = &'p PathBuf>,
+    ) -> bool {
         let path = Path::new(&item.value);
-        let other = texts.keys().find(|other| path.starts_with(other) || other.starts_with(path));
+        let other = others.find(|other| path.starts_with(other) || other.starts_with(path));
         let message = match other {
-            Some(other) if other == path => format!("{} has a text already", other.display()),
+            Some(other) if other == path => format!("{} is there twice", other.display()),
             Some(other) if path.starts_with(other) => {
                 format!("\"{}\" is below {}, which is a file here", item.value, other.display())
             }

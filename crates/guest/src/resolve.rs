@@ -64,6 +64,9 @@ fn look_up(closure: &mut FileClosure, workload: &Workload) -> Result<BTreeSet<&'
         let mode = if interpreters(text).is_empty() { 0o644 } else { 0o755 };
         closure.files.put(path, TreeNode::Own { bytes: text.as_bytes().to_vec(), mode })?;
     }
+    for (place, file) in &workload.copies {
+        closure.copy(place, file, &workload.copies)?;
+    }
     for file in &workload.files {
         match &workload.context {
             Some(context) if context.lists_files => closure.entry(file, "the command")?,

@@ -65,7 +65,7 @@ pub(crate) fn is_builtin(word: &str) -> bool {
 }
 
 /// Checks, by its name or path, whether a program is a shell.
-pub(crate) fn is_shell(program: &str) -> bool {
+pub fn is_shell(program: &str) -> bool {
     Path::new(program).file_name().is_some_and(|name| SHELLS.iter().any(|shell| name == *shell))
 }
 

@@ -137,6 +137,7 @@ impl Suite {
             && workload.packages.is_empty()
             && workload.files.is_empty()
             && workload.texts.is_empty()
+            && workload.copies.is_empty()
             && workload.measured.steps.iter().all(ours)
     }
 

@@ -32,6 +32,10 @@ pub struct Workload {
     pub files: Vec<PathBuf>,
     /// Files whose text is in the workload file, by their path in the guest.
     pub texts: BTreeMap<PathBuf, String>,
+    /// Host files by their path in the guest. The paths on the host are absolute; they decide nothing,
+    /// the contents do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub copies: BTreeMap<PathBuf, PathBuf>,
     /// Programs of kerntune's needed besides those that the commands name (`kt-mark` in a script).
     pub programs: Vec<String>,
     /// Kernel modules that the guest loads before all else, by name. What is built into the kernel
@@ -273,6 +277,7 @@ impl Workload {
             binaries,
             files,
             texts,
+            copies,
             programs,
             modules,
             env,
@@ -322,6 +327,10 @@ impl Workload {
         let hash = match modules.is_empty() {
             true => hash,
             false => hash.list("modules", modules),
+        };
+        let hash = match copies.is_empty() {
+            true => hash,
+            false => hash.list("copies", copies.keys().map(|path| path.as_os_str().as_encoded_bytes())),
         };
         let hash = match times {
             true => hash.field("times", "true"),

@@ -57,6 +57,7 @@ mod rules;
 mod sampled;
 mod scope;
 mod store;
+mod system_calls;
 mod tables;
 mod thread_name;
 mod totals;
@@ -86,6 +87,7 @@ pub use profile_sum::ProfileSum;
 pub use sampled::{CounterTotal, SamplingSummary};
 pub use scope::{RegionScope, ScopeTotals};
 pub use store::{find, keep, list, remove, ProfileList, StoredProfile};
+pub use system_calls::system_call;
 pub use tables::{
     Block, BlockedStats, CallArc, CpuFrontEndStats, CpuInterruptStats, CpuModelEventStats, CpuStats,
     DataAccesses, DataPath, DataPlace, DataTlb, DelayStats, Distribution, Edge, Footprint, FunctionStats,

@@ -68,7 +68,6 @@ mod selection;
 mod side_by_side;
 mod subcommand;
 pub mod subsystems;
-mod system_calls;
 mod tally;
 mod thread_filter;
 mod traffic;

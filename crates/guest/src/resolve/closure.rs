@@ -4,9 +4,10 @@ use super::elf::{self, ElfNeeds};
 use super::host_tree::HostTree;
 use super::libraries::{handed_down, LibraryPaths};
 use crate::host::{self, missing};
+use crate::tree::TreeNode;
 use crate::{shell, Error, Result};
 use kerntune_work::IoContext;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub(crate) struct FileClosure {
     pub library_dirs: BTreeSet<PathBuf>,
     /// Sentences for the user about what the image has only in part or not at all.
     pub notes: Vec<String>,
+    /// Names of the files that the workload copies.
+    copied: BTreeSet<String>,
     libraries: LibraryPaths,
     visited: HashSet<PathBuf>,
     /// Directories whose contents are in `files`.
@@ -56,6 +59,7 @@ impl FileClosure {
             files: HostTree::default(),
             library_dirs: BTreeSet::new(),
             notes: Vec::new(),
+            copied: BTreeSet::new(),
             libraries: LibraryPaths::of_host(),
             visited: HashSet::new(),
             listed: HashSet::new(),
@@ -102,6 +106,28 @@ impl FileClosure {
             true => Ok(()),
             false => self.contents(&real, needed_by),
         }
+    }
+
+    /// Adds a host file under another path of the guest, with what it needs. A library that is among
+    /// `copies` is not looked for.
+    pub fn copy(&mut self, place: &Path, file: &Path, copies: &BTreeMap<PathBuf, PathBuf>) -> Result<()> {
+        let needed_by = format!("`copies` of the workload ({})", place.display());
+        let absent = || Error::Program {
+            program: file.display().to_string(),
+            needed_by: needed_by.clone(),
+            help: "build it first; a relative path begins beside the workload file".into(),
+        };
+        let real = file.canonicalize().map_err(|_| absent())?;
+        let node = self.files.on_host(&real).map_err(|why| Error::unpackable(&real, &needed_by, why))?;
+        if !matches!(node, TreeNode::Host { .. }) {
+            return Err(Error::unpackable(&real, &needed_by, "it is no file"));
+        }
+        self.files.put(place, node)?;
+        self.copied.extend(copies.keys().filter_map(|copy| copy.file_name()?.to_str().map(str::to_owned)));
+        self.needs_of(&real, &real, &needed_by, &[]).or_else(|error| match error {
+            Error::Elf { .. } => Ok(()),
+            other => Err(other),
+        })
     }
 
     fn contents(&mut self, real: &Path, needed_by: &str) -> Result<()> {
@@ -205,6 +231,9 @@ impl FileClosure {
         }
         let down = handed_down(path, needs, inherited);
         for library in &needs.libraries {
+            if self.copied.contains(library) {
+                continue;
+            }
             let mut fits = |candidate: &Path| {
                 let kind = self.kinds.entry(candidate.to_owned());
                 *kind.or_insert_with(|| elf::kind_of(candidate)) == Some(needs.kind)

@@ -114,7 +114,7 @@ impl<'c> NamedPrograms<'c> {
 
     /// Adds a program that must exist.
     fn needed(&mut self, word: &str, needed_by: &str) -> Result<()> {
-        if self.own(word) {
+        if self.own(word) || self.workload.copies.contains_key(Path::new(word)) {
             return Ok(());
         }
         if let Some(path) = self.relative(word) {

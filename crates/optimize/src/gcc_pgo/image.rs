@@ -10,7 +10,12 @@ use super::ObjectCounts;
 use crate::share::{share, share_in_front};
 use kerntune_kernel::Symbols;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::HashMap;
+
+/// Share of all counts that the functions that ran often hold. GCC moves those to the front
+/// (`--param hot-bb-count-ws-permille`), and leaves what ran seldom.
+const HOT_SHARE: f64 = 0.99;
 
 /// Placement of a group of functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,8 +44,9 @@ pub struct ColdCodeEvidence {
     pub never_ran: ColdPlacement,
     /// Functions that ran in the training.
     pub ran: ColdPlacement,
-    /// Share of the pairs of a function that ran and one that never did in which the former comes
-    /// first, 0 to 1; about 0.5 if the profile is not used. 0 without such pairs.
+    /// Share of the pairs of a function that ran often ([`HOT_SHARE`]) and one that never ran in
+    /// which the former comes first, 0 to 1; about 0.5 if the profile is not used. 0 without such
+    /// pairs.
     #[serde(default)]
     pub ran_in_front: f64,
 }
@@ -65,17 +71,34 @@ impl ColdCodeEvidence {
         let (mut ran, mut never) = (Vec::new(), Vec::new());
         for (name, total) in unique(all.map(|f| (f.name.as_str(), f.total))) {
             let Some(address) = addresses.get(name).copied().filter(|a| *a < end_of_text) else { continue };
-            let (placement, group) = match total {
-                0 => (&mut evidence.never_ran, &mut never),
-                _ => (&mut evidence.ran, &mut ran),
+            let placement = match total {
+                0 => &mut evidence.never_ran,
+                _ => &mut evidence.ran,
             };
             placement.of += 1;
             placement.among_cold += u64::from(cold.is_some_and(|(from, to)| (from..=to).contains(&address)));
-            group.push(address);
+            match total {
+                0 => never.push(address),
+                _ => ran.push((total, address)),
+            }
         }
-        evidence.ran_in_front = share_in_front(&ran, never);
+        evidence.ran_in_front = share_in_front(&hot(ran), never);
         evidence
     }
+}
+
+/// Returns the addresses of the fewest functions that hold [`HOT_SHARE`] of all counts, given the
+/// count and address of each.
+fn hot(mut ran: Vec<(u64, u64)>) -> Vec<u64> {
+    ran.sort_unstable_by_key(|(total, address)| (Reverse(*total), *address));
+    let all: u128 = ran.iter().map(|(total, _)| u128::from(*total)).sum();
+    let mut left = all as f64 * HOT_SHARE;
+    let is_hot = |(total, _): &(u64, u64)| {
+        let wanted = left > 0.0;
+        left -= *total as f64;
+        wanted
+    };
+    ran.into_iter().take_while(is_hot).map(|(_, address)| address).collect()
 }
 
 /// Returns the address range of the cold parts. A few may lie elsewhere (hand-written ones, other
@@ -177,6 +200,14 @@ mod tests {
         // What did not run is where it is without a profile.
         let tuned = evidence(dir, &partial, &counts);
         assert!(tuned.never_ran.share() < 0.1 && tuned.ran_in_front > 0.9, "{tuned:?}");
+    }
+
+    #[test]
+    fn what_ran_often_holds_nearly_all_counts() {
+        assert_eq!(hot(vec![(1, 10), (900, 20), (99, 30)]), [20, 30]);
+        assert_eq!(hot(vec![(5, 10), (5, 20)]), [10, 20]);
+        assert_eq!(hot(vec![(u64::MAX, 10), (1, 20)]), [10]);
+        assert!(hot(Vec::new()).is_empty());
     }
 
     #[test]

@@ -289,7 +289,7 @@ impl fmt::Display for GccPgoProof {
         writeln!(f, "  .cold parts {} → {}", base.cold_parts, tuned.cold_parts)?;
         writeln!(
             f,
-            "  in front    {} → {} of all pairs, what ran comes before what never did",
+            "  in front    {} → {} of all pairs, what ran often comes before what never ran",
             percent(base.ran_in_front),
             percent(tuned.ran_in_front)
         )?;

@@ -12,8 +12,8 @@ pub const MIN_FEEDBACK_SHARE: f64 = 0.9;
 /// parts of `.text` of their own (`noinstr`, `sched`, `kprobes`), which no profile moves.
 pub const MIN_MOVED_SHARE: f64 = 0.7;
 
-/// Least share of the pairs of a function that ran and one that never did in which the former must
-/// come first. Some are in parts of `.text` of their own, and what ran seldom is not moved.
+/// Least share of the pairs of a function that ran often and one that never ran in which the former
+/// must come first. Some are in parts of `.text` of their own.
 pub const MIN_IN_FRONT: f64 = 0.65;
 
 /// Fewest functions whose placement is evidence.
@@ -86,8 +86,8 @@ impl GccPgoProof {
         let few = tuned.ran.of < MIN_FUNCTIONS || tuned.never_ran.of < MIN_FUNCTIONS;
         (!few && tuned.ran_in_front < MIN_IN_FRONT).then(|| {
             format!(
-                "of all pairs of a function that ran in the training and one that never did, the former comes first in \
-                 {:.0} % ({:.0} % are needed, the baseline has {:.0} %), so GCC did not know which ones ran: it ignored \
+                "of all pairs of a function that ran often in the training and one that never ran, the former comes \
+                 first in {:.0} % ({:.0} % are needed, the baseline has {:.0} %), so GCC did not know which ones ran: it ignored \
                  the counts. Prepare the profile again and rebuild",
                 tuned.ran_in_front * 100.0,
                 MIN_IN_FRONT * 100.0,

@@ -2,9 +2,8 @@
 
 use super::event::{has_entries, EventStats, RateBase};
 use crate::sampled;
-use crate::system_calls::system_call;
 use crate::view::is_user;
-use kerntune_profile::{CallKind, FunctionTotals, Profile, RegionScope};
+use kerntune_profile::{CallKind, FunctionTotals, Profile, RegionScope, system_call};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,12 +2,11 @@
 
 use super::{entry, Entry, Report, Selection};
 use crate::head::{self, threads_line};
-use crate::system_calls::system_call;
 use crate::unit::{header, readable, run_time, DisplayUnit, TickUnit};
 use crate::view::scope;
 use crate::{health, sampled, Result, ThreadFilter};
 use clap::{Args, ValueEnum};
-use kerntune_profile::{CallKind, FunctionTotals, Profile, ScopeTotals};
+use kerntune_profile::{CallKind, FunctionTotals, Profile, ScopeTotals, system_call};
 use kerntune_table::number::{fixed, grouped};
 use kerntune_table::{share, Columns, Document, Table};
 use std::cmp::Reverse;

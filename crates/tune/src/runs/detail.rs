@@ -2,7 +2,7 @@
 //! event tags; converted from options to a request for the machine.
 
 use crate::{Error, Result, Session};
-use kerntune_guest::{read_text, GuestImage};
+use kerntune_guest::{read_text, GuestImage, Workload};
 use kerntune_kernel::{Kernel, StructureOffsets};
 use kerntune_machine::{
     debug_structures, has_io, load_user_binary, loads_code, resolve_points, suggestions, CaptureRequest,
@@ -65,7 +65,7 @@ impl DetailRequest {
         &self,
         session: &Session,
         kernel: &Kernel,
-        image: &GuestImage,
+        (workload, image): (&Workload, &GuestImage),
         functions: bool,
         model: bool,
     ) -> Result<ResolvedDetail> {
@@ -103,7 +103,7 @@ impl DetailRequest {
             resolved.points = resolve_points(kernel, &symbols, &self.points)?;
         }
         for word in &self.users {
-            resolved.binaries.push(binary(session, image, word)?);
+            resolved.binaries.push(binary(session, workload, image, word)?);
         }
         Ok(resolved)
     }
@@ -136,8 +136,13 @@ impl DetailRequest {
     }
 }
 
-fn binary(session: &Session, image: &GuestImage, word: &str) -> Result<(PathBuf, UserBinary)> {
-    let path = kerntune_guest::locate(session.work, &image.manifest, word)?;
+fn binary(
+    session: &Session,
+    workload: &Workload,
+    image: &GuestImage,
+    word: &str,
+) -> Result<(PathBuf, UserBinary)> {
+    let path = kerntune_guest::locate(session.work, workload, &image.manifest, word)?;
     let path = path.ok_or_else(|| {
         let near = suggestions(word, kerntune_guest::similar(&image.manifest));
         let hint =

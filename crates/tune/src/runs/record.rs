@@ -134,7 +134,7 @@ pub fn record_in_detail(
         false => session.image_on(request.kernel, request.workload)?,
     };
     let (functions, model) = (request.capture.functions, request.model.is_some());
-    let mut detail = asked.resolve(session, request.kernel, &image, functions, model)?;
+    let mut detail = asked.resolve(session, request.kernel, (request.workload, &image), functions, model)?;
     if functions {
         detail.find_io_structures(session, request.kernel)?;
     }

@@ -3,6 +3,7 @@
 mod bisect;
 mod check;
 mod history;
+mod program;
 mod text;
 mod watch;
 
@@ -61,7 +62,7 @@ pub struct GuardFileOptions {
 }
 
 /// The kernel to measure: a built kernel, a commit, or a source. At most one is given.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub struct GuardSubjectOptions {
     /// Measure this built kernel: label, beginning of an id, or directory
@@ -74,6 +75,15 @@ pub struct GuardSubjectOptions {
     /// guard file]
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<KernelSource>,
+}
+
+/// The option `--program`: the kernel stays, and the program changes.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct GuardProgramOptions {
+    /// Guard the workloads' programs instead of kernels: user code, system calls and page faults
+    /// (docs/guard-programs.md)
+    #[arg(long, conflicts_with_all = ["commit", "git"])]
+    pub program: bool,
 }
 
 #[derive(Debug, Args)]
@@ -89,6 +99,8 @@ pub struct GuardRecordOptions {
     /// guard-baseline.json beside it]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub program: GuardProgramOptions,
     #[command(flatten)]
     pub dry: DryRunOptions,
     #[command(flatten)]
@@ -283,6 +295,9 @@ fn of_kernel(
 
 fn record(global: &GlobalOptions, options: &GuardRecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
+    if options.program.program {
+        return program::record(global, options, &project, output);
+    }
     let path = project.baseline(options.output.as_deref());
     let file = OutputFile::new("--output", &path)?;
     let work = options.dry.work(global)?;

@@ -5,7 +5,7 @@ use clap::Args;
 use kerntune_command::{
     output_directory, show_steps, CliOutput, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions,
 };
-use kerntune_guard::{junit, GitTree, GuardProject, WatchedBranch, WatchedCommit};
+use kerntune_guard::{CheckFormat, GitTree, GuardProject, WatchedBranch, WatchedCommit};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::Session;
 use kerntune_work::{interrupt, write_atomic};
@@ -103,7 +103,8 @@ fn check_branch(
         findings += usize::from(watched.is_finding());
         if let (Some(directory), Some(check)) = (&options.junit, &watched.check) {
             let path = directory.join(format!("{}.xml", watched.commit.id));
-            write_atomic(&path, junit(check).as_bytes())?;
+            let text = CheckFormat::Junit.render(&check.suites(), &options.of.file);
+            write_atomic(&path, text.as_bytes())?;
         }
         match options.format.json {
             true => output.json(&WatchedLine { schema: "kerntune-guard-watch/1", watched }),

@@ -3,7 +3,7 @@
 /// Returns the system call that a function implements (`__SYSCALL_DEFINEx`,
 /// arch/*/include/asm/syscall_wrapper.h), and whether the function may be the inner one of two
 /// wrappers.
-pub(crate) fn system_call(function: &str) -> Option<(String, bool)> {
+pub fn system_call(function: &str) -> Option<(String, bool)> {
     let of =
         |prefix: &str| function.strip_prefix(prefix).filter(|name| !name.is_empty() && !name.contains('.'));
     if let Some(name) = of("__x64_sys_").or_else(|| of("__arm64_sys_")) {

@@ -1,91 +1,45 @@
-//! JUnit XML of a check, for CI systems: a suite for each workload, a case for each row (pure).
+//! JUnit XML of a check, for CI systems: a suite for each workload, a case for each row or figure (pure).
 
-use crate::check::{CheckReport, CheckedCell, CheckedRow};
-use crate::judge::RowVerdict;
+use crate::suite::{CheckCase, CheckFinding, CheckSuite};
 use std::fmt::Write;
 
 /// Renders a check as a JUnit document.
-pub fn junit(check: &CheckReport) -> String {
+pub fn render(suites: &[CheckSuite]) -> String {
     let mut out =
         String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"kerntune guard\">\n");
-    for cell in &check.cells {
-        suite(&mut out, cell);
+    for of in suites {
+        suite(&mut out, of);
     }
     out.push_str("</testsuites>\n");
     out
 }
 
-fn suite(out: &mut String, cell: &CheckedCell) {
-    let names = [&cell.workload, &cell.configuration, &cell.compiler];
-    let name: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).map(String::as_str).collect();
-    let name = escaped(&name.join("."));
-    let rows = cell.rows.iter().filter(|row| row.verdict.is_finding()).count();
-    let failures = rows + cell.missing.len() + usize::from(cell.deferred.longer);
-    let tests = cell.rows.len() + cell.missing.len() + 1;
+fn suite(out: &mut String, suite: &CheckSuite) {
+    let name = escaped(&suite.name);
+    let tests = suite.cases.len();
+    let failures = suite.cases.iter().filter(|case| case.finding.is_some()).count();
     let _ = writeln!(
         out,
         "  <testsuite name=\"{name}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
     );
-    for row in &cell.rows {
-        case(out, &name, &row.row, row.verdict.is_finding().then(|| failure_texts(row)));
+    for of in &suite.cases {
+        case(out, &name, of);
     }
-    for row in &cell.missing {
-        case(out, &name, row, Some(("missing".into(), "only one of the two has this row".into())));
-    }
-    let deferred = cell.deferred.longer.then(|| {
-        let [before, after] = cell.deferred.sum;
-        let short = format!("{before} to {after} instructions are put off");
-        (
-            short,
-            cell.deferred.classes.iter().map(|(class, [a, b])| format!("{class}: {a} to {b}\n")).collect(),
-        )
-    });
-    case(out, &name, "[put off]", deferred);
-    if let Some(why) = &cell.remeasured {
-        let _ = writeln!(out, "    <system-out>{}</system-out>", escaped(why));
+    if let Some(note) = &suite.note {
+        let _ = writeln!(out, "    <system-out>{}</system-out>", escaped(note));
     }
     out.push_str("  </testsuite>\n");
 }
 
-fn case(out: &mut String, class: &str, name: &str, failure: Option<(String, String)>) {
-    let _ = write!(out, "    <testcase classname=\"{class}\" name=\"{}\"", escaped(name));
-    match failure {
+fn case(out: &mut String, class: &str, of: &CheckCase) {
+    let _ = write!(out, "    <testcase classname=\"{class}\" name=\"{}\"", escaped(&of.name));
+    match &of.finding {
         None => out.push_str("/>\n"),
-        Some((short, long)) => {
-            let (short, long) = (escaped(&short), escaped(&long));
+        Some(CheckFinding { message, details, .. }) => {
+            let (short, long) = (escaped(message), escaped(details));
             let _ = writeln!(out, ">\n      <failure message=\"{short}\">{long}</failure>\n    </testcase>");
         }
     }
-}
-
-/// Returns a failure's message and details.
-fn failure_texts(row: &CheckedRow) -> (String, String) {
-    let [before, after] = row.path;
-    let short = match row.verdict {
-        RowVerdict::Compensated => {
-            format!("{:.1} instructions/op are made up for elsewhere in {before:.1}", row.compensated)
-        }
-        _ => format!(
-            "{before:.1} to {after:.1} instructions/op ({:+.3} %)",
-            row.change_percent.unwrap_or(f64::INFINITY)
-        ),
-    };
-    let mut long = String::new();
-    for function in row.explained.iter().flat_map(|explained| &explained.functions) {
-        let place = function
-            .source
-            .as_ref()
-            .map(|place| format!(" {}:{}", place.file, place.line))
-            .unwrap_or_default();
-        let _ = writeln!(
-            long,
-            "{:+} {}{place}: {}",
-            function.change(),
-            function.function,
-            function.path.join(" > ")
-        );
-    }
-    (short, long)
 }
 
 /// Escapes text for XML; characters that XML cannot contain become question marks.
@@ -110,8 +64,9 @@ mod tests {
     use super::*;
     use crate::baseline::MeasuredSubject;
     use crate::cell::KernelName;
+    use crate::check::{CheckReport, CheckedCell, CheckedRow};
     use crate::file::Tolerance;
-    use crate::judge::DeferredWork;
+    use crate::judge::{DeferredWork, RowVerdict};
 
     #[test]
     fn every_row_is_a_case_and_findings_are_failures() {
@@ -139,12 +94,13 @@ mod tests {
             remeasured: Some("b.json was made with another guest".into()),
         };
         let subject = MeasuredSubject { what: "kernel".into(), commit: None };
-        let text = junit(&CheckReport {
+        let check = CheckReport {
             schema: crate::check::SCHEMA,
             subjects: [subject.clone(), subject],
             cells: vec![cell],
             findings: 3,
-        });
+        };
+        let text = render(&check.suites());
         assert!(text.contains("<testsuite name=\"rr.a&lt;b.gcc\" tests=\"4\" failures=\"3\""), "{text}");
         assert!(text.contains("message=\"1000.0 to 1010.0 instructions/op (+1.000 %)\""), "{text}");
         assert!(text.contains("name=\"udp_rr\"/>") && text.contains("name=\"gone?\""), "{text}");

@@ -26,6 +26,8 @@ mod foreign;
 mod function_graph;
 mod gprof;
 mod guard;
+mod guard_programs;
+mod hints;
 mod html;
 mod image;
 mod import_tools;

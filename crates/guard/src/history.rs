@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn steps_are_told_from_what_stays_within_its_tolerance() {
-        let tolerance = Tolerance { path: 0.1, min: 0.5, compensated: 1.0, deferred: 10.0 };
+        let tolerance = Tolerance { path: 0.1, compensated: 1.0, ..Tolerance::default() };
         let values = [Some(1000.0), Some(1000.2), None, Some(1002.0), Some(1002.1), Some(990.0)];
         let (found, spread) = steps(&values, &tolerance);
         let places: Vec<(usize, usize)> = found.iter().map(|step| (step.from, step.at)).collect();

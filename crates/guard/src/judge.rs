@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn judged(before: u64, after: u64, compensated: f64) -> RowVerdict {
-        let tolerance = Tolerance { path: 0.1, min: 0.5, compensated: 1.0, deferred: 10.0, kernel: 1.0, calls: 0.01 };
+        let tolerance = Tolerance { path: 0.1, compensated: 1.0, ..Tolerance::default() };
         judge_row([&figure(before, 0), &figure(after, 9_999)], &tolerance, || compensated)
     }
 

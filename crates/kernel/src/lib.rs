@@ -83,4 +83,5 @@ pub use vmlinux::known_sources;
 pub use vmlinux::offsets::StructureOffsets;
 pub use vmlinux::symbols::{KernelFunction, Symbols};
 pub use vmlinux::task::TaskLayout;
+pub use vmlinux::hints::HintOutcome;
 pub use vmlinux::triggers::{Trigger, TriggerKind, Triggers};

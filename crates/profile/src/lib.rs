@@ -38,6 +38,7 @@ mod call_tree;
 mod difference;
 mod directory;
 mod error;
+mod execution_counts;
 mod feeds;
 mod histogram;
 mod host;
@@ -71,6 +72,7 @@ pub use difference::{
 };
 pub use directory::{load_manifest, verify, KIND, MANIFEST_FILE};
 pub use error::{Error, Result};
+pub use execution_counts::ExecutionCounts;
 pub use feeds::{
     lacking, recipes_fed_by, CountKind, ProfileSource, RecipeNeeds, PROFILE_SOURCES, RECIPE_NEEDS,
 };

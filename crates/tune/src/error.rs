@@ -92,6 +92,8 @@ pub enum Error {
     NoColdCode(&'static str),
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,
+    #[error("hints are counted in kernels of the series 6.12 and 7.3 alone: there is no patch for Linux {version}")]
+    NoHintPatches { version: String },
     #[error("the front-end model {model} has no [data]: no caches of data to follow; docs/models.md shows how to give them")]
     NoDataModel { model: String },
     #[error("{option}: with --no-functions there is no trace of functions for it; leave one of them out")]

@@ -30,6 +30,7 @@ pub mod dry_run;
 mod engine;
 mod error;
 pub mod fuzz_entry;
+pub mod hints;
 mod measuring;
 mod parallel;
 mod recipe;

@@ -14,6 +14,7 @@ mod explain;
 mod gcov;
 mod guard;
 mod kernel;
+mod hints;
 mod live;
 mod optimize;
 mod package;
@@ -53,6 +54,7 @@ pub static COMMANDS: &[&CommandEntry] = &[
     &gcov::COMMAND,
     &trial::COMMAND,
     &trim::COMMAND,
+    &hints::COMMAND,
     &package::COMMAND,
     &compare::COMMAND,
     &bench::COMMAND,

@@ -97,8 +97,14 @@ const WAKE: &[PatchSet] = &[PatchSet {
     files: files!("6.12/wake": "0001-previous-cpu.patch"),
 }];
 
+/// An instruction for each outcome of `likely()` and `unlikely()` ([`HintOutcome`](crate::HintOutcome)).
+const HINTS: &[PatchSet] = &[
+    PatchSet { name: "hints", series: "6.12", files: files!("hints": "0001-outcomes.patch") },
+    PatchSet { name: "hints", series: "7.3", files: files!("hints": "0001-outcomes.patch") },
+];
+
 /// All patch sets.
-const ALL: [&[PatchSet]; 5] = [GCOV_VALUES, UML, NAMEI, MCRAE, WAKE];
+const ALL: [&[PatchSet]; 6] = [GCOV_VALUES, UML, NAMEI, MCRAE, WAKE, HINTS];
 
 impl PatchSet {
     /// Returns the set of that name for a kernel of this version; `None` if there is none.

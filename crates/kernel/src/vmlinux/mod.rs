@@ -14,4 +14,5 @@ mod stubs;
 mod symbol_groups;
 pub(crate) mod symbols;
 pub(crate) mod task;
+pub(crate) mod hints;
 pub(crate) mod triggers;

@@ -53,6 +53,19 @@ pub fn measure_all(
     record_all(session, &requests)
 }
 
+/// Records the measured run without events: exact counters and blocks alone.
+///
+/// # Errors
+/// As of [`record`].
+pub fn counters_of(
+    session: &Session,
+    kernel: &Kernel,
+    workload: &Workload,
+    model: &Model,
+) -> Result<RecordedProfile> {
+    record(session, &counters_request(kernel, workload, model))
+}
+
 /// Returns the request of [`measure`].
 pub fn measured_request<'a>(
     kernel: &'a Kernel,

@@ -211,7 +211,7 @@ fn explain(cell: &ProgramCheckCell, row: &CheckedProgramRow, of: &CheckedFigure,
     let what = match of.metric {
         ProgramMetric::User => "FUNCTION",
         ProgramMetric::MemoryFaults | ProgramMetric::FileFaults => "PAGE OF",
-        _ => "SYSTEM CALL",
+        _ => "CALL OR FAULT",
     };
     let unit = format!("#{}/OP", of.metric.unit().to_uppercase());
     output.table(

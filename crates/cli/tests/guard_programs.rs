@@ -79,7 +79,10 @@ fn planted_regressions_of_a_program_are_found_and_named() {
     assert_eq!(grew(&program.check(&[], 0)), [""; 0]);
 
     // A tenth of a per cent more user code.
-    program.build_with("return sum;", "for (int i = 0; i < 9; i++)\n\t\t__asm__ volatile(\"nop\");\n\treturn sum;");
+    program.build_with(
+        "return sum;",
+        "for (int i = 0; i < 9; i++)\n\t\t__asm__ volatile(\"nop\");\n\treturn sum;",
+    );
     let check = program.check(&[], 1);
     assert_eq!(grew(&check), ["user"], "{check:#}");
     let user = row(&check)["figures"].as_array().unwrap().iter().find(|of| of["metric"] == "user").unwrap();
@@ -113,7 +116,7 @@ fn planted_regressions_of_a_program_are_found_and_named() {
     let fault = first(&check, "memory-faults");
     assert_eq!((&fault["name"], &fault["caller"]), (&"memory".into(), &"scratch".into()));
     let [junit, sarif, quality, summary] = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
-    assert!(junit.contains("<failure message=\"faults, memory: "), "{junit}");
+    assert!(junit.contains("<failure message=\"memory faults: "), "{junit}");
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "words.c", "{sarif:#}");
@@ -155,7 +158,8 @@ fn comments_and_unrelated_functions_raise_nothing() {
 #[test]
 fn figures_of_anything_else_than_another_program_are_refused() {
     let program = ProgramFixture::recorded();
-    let refuse = |status: i32, words: &[&str]| fails(&mut kerntune(program.words("check", &[])), status, words);
+    let refuse =
+        |status: i32, words: &[&str]| fails(&mut kerntune(program.words("check", &[])), status, words);
     let baseline = program.path("guard-baseline.json");
     let figures = fs::read_to_string(&baseline).unwrap();
 

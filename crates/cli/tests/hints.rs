@@ -31,14 +31,15 @@ fn planted_wrong_hints_are_found_and_counted_exactly() {
     let functions = json(["report", &profile, "functions", "--json"]);
     for planted in PLANTED {
         let hint = find(planted);
-        let of = functions["functions"].as_array().unwrap().iter().find(|row| row["function"] == planted.2);
+        let of = functions["functions"].as_array().unwrap().iter().find(|row| row["name"] == planted.2);
         let calls = of.unwrap_or_else(|| panic!("{} is not in it", planted.2))["calls"].as_u64().unwrap();
         let counts = ["wrong", "right"].map(|name| hint[name].as_u64().unwrap());
         assert_eq!(counts[0] + counts[1], calls, "{hint:#}");
         assert!(counts[0] > 100 && counts[0] >= 99 * counts[1], "{hint:#}");
         assert_eq!(hint["functions"][0][0], planted.2, "{hint:#}");
         let new = hint["correction"]["new"].as_str().unwrap();
-        let (is, was) = if planted.2 == "do_sys_openat2" { ("likely(", "unlikely(") } else { ("unlikely(", "likely(") };
+        let (is, was) =
+            if planted.2 == "do_sys_openat2" { ("likely(", "unlikely(") } else { ("unlikely(", "likely(") };
         assert!(new.contains(is) && hint["text"].as_str().unwrap().contains(was), "{hint:#}");
     }
     let saved = |hint: &Value| hint["wrong"].as_u64().unwrap() - hint["right"].as_u64().unwrap();
@@ -55,7 +56,8 @@ fn planted_wrong_hints_are_found_and_counted_exactly() {
 #[test]
 fn a_kernel_without_a_patch_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("Makefile"), "VERSION = 4\nPATCHLEVEL = 4\nSUBLEVEL = 1\nEXTRAVERSION =\n").unwrap();
+    fs::write(dir.path().join("Makefile"), "VERSION = 4\nPATCHLEVEL = 4\nSUBLEVEL = 1\nEXTRAVERSION =\n")
+        .unwrap();
     fs::write(dir.path().join("Kconfig"), "").unwrap();
     let source = dir.path().display().to_string();
     fails(&mut kerntune(["hints", "--workload", "rr", "--source", &source]), 2, &["6.12 and 7.3", "4.4.1"]);

@@ -67,7 +67,9 @@ impl ClassifyError for Error {
             Self::Guest(inner) => inner.class(),
             Self::Profile(inner) => inner.class(),
             Self::Tune(inner) => inner.class(),
-            Self::NotWhole { .. } | Self::OtherMaking { .. } | Self::OtherProgramMaking { .. } => ErrorClass::RefusedResult,
+            Self::NotWhole { .. } | Self::OtherMaking { .. } | Self::OtherProgramMaking { .. } => {
+                ErrorClass::RefusedResult
+            }
             Self::NoRow { .. } | Self::Sum { .. } => ErrorClass::RecordingFailure,
             Self::NoEnd { .. } => ErrorClass::GuestFailure,
             _ => ErrorClass::Usage,

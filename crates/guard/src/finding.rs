@@ -48,7 +48,9 @@ impl FindingRule {
     pub fn description(self) -> &'static str {
         match self {
             Self::LongerPath => "The kernel executes more instructions for an operation.",
-            Self::Compensated => "A part of an operation's path in the kernel is longer; other parts are shorter.",
+            Self::Compensated => {
+                "A part of an operation's path in the kernel is longer; other parts are shorter."
+            }
             Self::MissingRow => "A row is in only one of the two sets of figures.",
             Self::Deferred => "The kernel puts off more work.",
             Self::UserCode => "A program executes more instructions for an operation.",

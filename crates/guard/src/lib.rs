@@ -53,9 +53,9 @@ pub use check::{check, CheckBase, CheckReport, CheckedCell, CheckedRow, RowExpla
 pub use error::{Error, Result};
 pub use figures::{rows, RowFigure};
 pub use file::{GuardFile, KernelConfiguration, Tolerance, WorkloadEntry, BASELINE, FILE};
-pub use history::{HistoryPoint, HistoryStep, RowHistory, RowSeries};
 pub use finding::FindingRule;
 pub use formats::CheckFormat;
+pub use history::{HistoryPoint, HistoryStep, RowHistory, RowSeries};
 pub use ledger::{CommitLedger, LedgerEntry};
 pub use program::{
     check_programs, measure_programs, CallFigure, CheckedFigure, CheckedProgramRow, FaultFigure, FaultKind,

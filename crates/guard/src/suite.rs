@@ -17,7 +17,7 @@ pub struct CheckSuite {
     pub note: Option<String>,
 }
 
-/// What was checked: a row, a figure of a row, or a sum.
+/// A row, a figure of a row, or a sum that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckCase {
     /// Name within the suite.

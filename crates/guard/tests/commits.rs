@@ -4,9 +4,9 @@
 use kerntune_guard::cell::{build_kernel, measure_kernel, MeasuredCell};
 use kerntune_guard::judge::RowVerdict;
 use kerntune_guard::{
-    bisect, check, measure_commit, subject_of, Baseline, BisectRequest, BisectResult, BuildVariant, CheckFormat,
-    CheckBase, CheckReport, CheckedRow, CommitLedger, CommitVerdict, GitTree, GuardFile, GuardProject,
-    GuardedWorkload, HistoryPoint, RowHistory, WatchedBranch,
+    bisect, check, measure_commit, subject_of, Baseline, BisectRequest, BisectResult, BuildVariant,
+    CheckBase, CheckFormat, CheckReport, CheckedRow, CommitLedger, CommitVerdict, GitTree, GuardFile,
+    GuardProject, GuardedWorkload, HistoryPoint, RowHistory, WatchedBranch,
 };
 use kerntune_guest::Workload;
 use kerntune_kernel::KernelSource;
@@ -91,7 +91,12 @@ impl Bench {
         let rows_of = |_: &str| Ok(Vec::new());
         let file = GuardFile::parse("[[workload]]\nname = \"stand-in\"\n", &rows_of).unwrap();
         let workload = Workload::parse(WORKLOAD, Path::new("stand-in.toml")).unwrap();
-        let works = vec![GuardedWorkload { name: "stand-in".into(), workload, rows: Vec::new(), programs: Vec::new() }];
+        let works = vec![GuardedWorkload {
+            name: "stand-in".into(),
+            workload,
+            rows: Vec::new(),
+            programs: Vec::new(),
+        }];
         let project = GuardProject {
             dir: dir.path().to_owned(),
             file,
@@ -347,7 +352,9 @@ fn files_of_figures(bench: &Bench, session: &Session, tree: &GitTree) {
     );
     assert_eq!(again.remeasured(), [said.as_str()]);
     assert_eq!(serde_json::to_value(&again).unwrap()["cells"][0]["remeasured"], said.as_str());
-    assert!(CheckFormat::Junit.render(&again.suites(), Path::new("guard.toml")).contains("made with another guest"));
+    assert!(CheckFormat::Junit
+        .render(&again.suites(), Path::new("guard.toml"))
+        .contains("made with another guest"));
     assert_eq!((found_with_file.remeasured(), found_with_file.cells[0].remeasured.as_ref()), (vec![], None));
     // An older file without the parts of the hash names everything that may differ.
     foreign.cells[0].means = None;

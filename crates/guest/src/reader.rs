@@ -258,7 +258,9 @@ impl WorkloadReader<'_> {
             let Some(from) = fields.optional_string(&mut self.source, &place) else { continue };
             let key = format!("copies.\"{place}\"");
             let place = Located { value: place, span: from.span.clone() };
-            if !self.guest_sees(&key, &place) || !self.has_room(&key, &place, texts.keys().chain(copies.keys())) {
+            if !self.guest_sees(&key, &place)
+                || !self.has_room(&key, &place, texts.keys().chain(copies.keys()))
+            {
                 continue;
             }
             let file = beside.join(&from.value);
@@ -298,7 +300,7 @@ impl WorkloadReader<'_> {
         let path = Path::new(&item.value);
         let other = others.find(|other| path.starts_with(other) || other.starts_with(path));
         let message = match other {
-            Some(other) if other == path => format!("{} is there twice", other.display()),
+            Some(other) if other == path => format!("{} has a text or a copy already", other.display()),
             Some(other) if path.starts_with(other) => {
                 format!("\"{}\" is below {}, which is a file here", item.value, other.display())
             }

@@ -79,9 +79,9 @@ pub use package::{
 };
 pub use request::{BaseConfig, BuildRequest};
 pub use vmlinux::code_calls::{CodeCall, CodeCalls, UnresolvedCalls};
+pub use vmlinux::hints::HintOutcome;
 pub use vmlinux::known_sources;
 pub use vmlinux::offsets::StructureOffsets;
 pub use vmlinux::symbols::{KernelFunction, Symbols};
 pub use vmlinux::task::TaskLayout;
-pub use vmlinux::hints::HintOutcome;
 pub use vmlinux::triggers::{Trigger, TriggerKind, Triggers};

@@ -1,4 +1,4 @@
-//! How often each instruction was executed, from the blocks of a recording.
+//! Numbers of executions of each instruction, from the blocks of a recording.
 
 use crate::Block;
 

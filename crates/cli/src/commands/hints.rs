@@ -2,8 +2,8 @@
 
 use clap::Args;
 use kerntune_command::{
-    build_request, command, output_directory, show_steps, workload, BuildOptions, CliOutput, CommandEntry, CpuOptions,
-    DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand,
+    build_request, command, output_directory, show_steps, workload, BuildOptions, CliOutput, CommandEntry,
+    CpuOptions, DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand,
 };
 use kerntune_compare::number::{fixed, grouped};
 use kerntune_kernel::Compiler;

@@ -30,10 +30,12 @@ mod tests {
 
     #[test]
     fn every_finding_is_an_issue_with_a_place() {
-        let found: Vec<Value> =
-            serde_json::from_str(&render(&suites(), Path::new("guard.toml"))).unwrap();
+        let found: Vec<Value> = serde_json::from_str(&render(&suites(), Path::new("guard.toml"))).unwrap();
         let [first, second] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((&first["check_name"], &first["location"]["path"]), (&"user-code".into(), &"src/a,b.c".into()));
+        assert_eq!(
+            (&first["check_name"], &first["location"]["path"]),
+            (&"user-code".into(), &"src/a,b.c".into())
+        );
         assert_eq!(second["location"]["lines"]["begin"], 1);
         assert_eq!(render(&[], Path::new("guard.toml")), "[]\n");
     }

@@ -72,7 +72,10 @@ mod tests {
             assert_eq!(rule["id"], result["ruleId"]);
         }
         let place = &results[0]["locations"][0]["physicalLocation"];
-        assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"src/a%2Cb.c".into(), &7.into()));
+        assert_eq!(
+            (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+            (&"src/a%2Cb.c".into(), &7.into())
+        );
     }
 
     #[test]

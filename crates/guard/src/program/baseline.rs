@@ -74,7 +74,7 @@ pub struct ProgramCell {
     pub workload: String,
     /// Kernel that ran.
     pub kernel: KernelName,
-    /// What else decides the figures.
+    /// Everything else that decides the figures.
     pub inputs: ProgramInputs,
     /// Id of the recorded profile.
     pub profile: String,
@@ -156,9 +156,8 @@ fn measure(
     let names = program_names(work)?;
     let image = session.image_on(kernel, &work.workload)?;
     let mut files = image.entries()?;
-    let is_meant = |path: &str| {
-        names.iter().any(|name| path == name || path.rsplit('/').next() == Some(name.as_str()))
-    };
+    let is_meant =
+        |path: &str| names.iter().any(|name| path == name || path.rsplit('/').next() == Some(name.as_str()));
     let programs: BTreeSet<String> =
         image.manifest.files.iter().map(|file| file.path.clone()).filter(|path| is_meant(path)).collect();
     if let Some(name) = names.iter().find(|name| !programs.iter().any(|path| path.ends_with(*name))) {

@@ -46,14 +46,8 @@ pub enum ProgramMetric {
 
 impl ProgramMetric {
     /// All figures, in the order of tables.
-    pub const ALL: [Self; 6] = [
-        Self::Whole,
-        Self::User,
-        Self::Kernel,
-        Self::SystemCalls,
-        Self::MemoryFaults,
-        Self::FileFaults,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Whole, Self::User, Self::Kernel, Self::SystemCalls, Self::MemoryFaults, Self::FileFaults];
 
     /// Returns the figure's name in tables.
     pub fn name(self) -> &'static str {
@@ -62,8 +56,8 @@ impl ProgramMetric {
             Self::User => "user code",
             Self::Kernel => "kernel",
             Self::SystemCalls => "system calls",
-            Self::MemoryFaults => "faults, memory",
-            Self::FileFaults => "faults, files",
+            Self::MemoryFaults => "memory faults",
+            Self::FileFaults => "file faults",
         }
     }
 
@@ -91,7 +85,7 @@ impl ProgramMetric {
 /// A figure of a row, of one operation. Pairs are baseline and now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckedFigure {
-    /// What is counted.
+    /// The counted events.
     pub metric: ProgramMetric,
     /// Figures of one operation.
     pub values: [f64; 2],
@@ -115,7 +109,7 @@ pub struct ProgramChange {
     pub caller: Option<String>,
     /// Figures of one operation.
     pub values: [f64; 2],
-    /// Where the user function begins in its source; `None` without debug information.
+    /// Line at which the user function begins; `None` without debug information.
     pub place: Option<SourcePlace>,
 }
 

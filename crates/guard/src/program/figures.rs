@@ -8,7 +8,7 @@ use kerntune_profile::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a row costs, of all its operations together.
+/// Costs of a row, of all its operations together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFigure {
     /// Kernel instructions, and those of deferred work among them.
@@ -146,7 +146,7 @@ fn figure(profile: &Profile, paths: &PathPlaces, kernel: RowFigure) -> Result<Pr
     Ok(found)
 }
 
-/// What a call path belongs to.
+/// Owner of a call path's instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     /// User code.
@@ -201,7 +201,8 @@ impl<'p> PathPlaces<'p> {
         // Parents come before children.
         for (at, node) in tables.paths.iter().enumerate() {
             let parent = (node.parent != PathNode::ROOT).then_some(node.parent as usize);
-            let symbol = tables.symbols.get(node.function.0 as usize).filter(|_| node.kind == PathKind::Function);
+            let symbol =
+                tables.symbols.get(node.function.0 as usize).filter(|_| node.kind == PathKind::Function);
             let above = parent.map(|parent| (all.places[parent].clone(), all.callers[parent]));
             let (above, caller) = above.unwrap_or((Place::Other, None));
             let own = symbol.filter(|symbol| !symbol.is_kernel()).map(|symbol| symbol.name.as_str());

@@ -11,7 +11,7 @@ mod place;
 
 pub use baseline::{measure_programs, ProgramBaseline, ProgramCell, ProgramInputs, PROGRAM_SCHEMA};
 pub use check::{
-    check_programs, CheckedFigure, CheckedProgramRow, ProgramCheck, ProgramCheckCell, ProgramChange,
+    check_programs, CheckedFigure, CheckedProgramRow, ProgramChange, ProgramCheck, ProgramCheckCell,
     ProgramMetric, PROGRAM_CHECK_SCHEMA,
 };
 pub use figures::{CallFigure, FaultFigure, FaultKind, ProgramFigure};

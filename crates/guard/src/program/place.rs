@@ -65,11 +65,15 @@ mod tests {
     #[test]
     fn a_function_is_found_in_its_source_and_a_program_without_lines_has_none() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("a.c"), "int g(void) { return 1; }\n\nint main(void)\n{\n\treturn g();\n}\n")
-            .unwrap();
+        fs::write(
+            dir.path().join("a.c"),
+            "int g(void) { return 1; }\n\nint main(void)\n{\n\treturn g();\n}\n",
+        )
+        .unwrap();
         let build = |flag: &str, out: &str| {
             let source = dir.path().join("a.c");
-            let status = Command::new("gcc").current_dir(dir.path()).args([flag, "-o", out]).arg(source).status();
+            let status =
+                Command::new("gcc").current_dir(dir.path()).args([flag, "-o", out]).arg(source).status();
             assert!(status.unwrap().success());
             FunctionPlaces::read(&[dir.path().join(out)], dir.path())
         };

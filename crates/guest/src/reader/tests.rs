@@ -100,7 +100,7 @@ fn texts_have_paths_that_the_guest_sees() {
     let words = [
         "\"/\" is a directory of the guest",
         "where /init is its own",
-        "/srv/x has a text already",
+        "/srv/x has a text or a copy already",
         "\"/srv/x/y\" is below /srv/x, which is a file here",
         "\"/srv\" is a file here, and /srv/x is below it",
     ];

@@ -49,14 +49,15 @@ impl HintOutcome {
         let loaded: Vec<&Section> = sections.iter().filter(|section| section.loaded).collect();
         let bytes = |address: u64, size: u64| loaded.iter().find_map(|section| section.bytes(address, size));
         let data = elf.section(SECTION).map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
-        let (found, rest) = data.as_chunks::<SIZE>();
-        if !rest.is_empty() {
+        let found = data.chunks_exact(SIZE);
+        if !found.remainder().is_empty() {
             return Err(refuse(format!("{SECTION} ends in the middle of a hint")));
         }
         let mut all = Vec::with_capacity(found.len());
-        for (number, found) in found.iter().enumerate() {
+        for (number, found) in found.enumerate() {
             let damaged = || refuse(format!("hint {number} of {SECTION} is damaged"));
-            let name = bytes(word(found, 8), MAX_NAME).and_then(|bytes| bytes.split(|byte| *byte == 0).next());
+            let name =
+                bytes(word(found, 8), MAX_NAME).and_then(|bytes| bytes.split(|byte| *byte == 0).next());
             let file = name.and_then(|name| std::str::from_utf8(name).ok()).ok_or_else(damaged)?;
             let [line, outcomes] = [word(found, 16) as u32, (word(found, 16) >> 32) as u32];
             if outcomes > 3 || line == 0 {
@@ -110,7 +111,8 @@ mod tests {
         let mut found = HintOutcome::load(&dir.path().join("a")).unwrap();
         found.sort_by_key(|of| (of.line, of.outcome));
         found.dedup_by_key(|of| (of.line, of.outcome));
-        let seen: Vec<_> = found.iter().map(|of| (of.file.as_str(), of.line, of.outcome, of.expected)).collect();
+        let seen: Vec<_> =
+            found.iter().map(|of| (of.file.as_str(), of.line, of.outcome, of.expected)).collect();
         let wanted = [
             ("a.c", line, false, false),
             ("a.c", line, true, false),

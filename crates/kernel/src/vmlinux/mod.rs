@@ -3,6 +3,7 @@
 //! Start from [`symbols`].
 
 pub(crate) mod code_calls;
+pub(crate) mod hints;
 pub(crate) mod image;
 pub mod known_sources;
 mod locate;
@@ -14,5 +15,4 @@ mod stubs;
 mod symbol_groups;
 pub(crate) mod symbols;
 pub(crate) mod task;
-pub(crate) mod hints;
 pub(crate) mod triggers;

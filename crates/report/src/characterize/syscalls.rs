@@ -3,7 +3,7 @@
 use super::event::{has_entries, EventStats, RateBase};
 use crate::sampled;
 use crate::view::is_user;
-use kerntune_profile::{CallKind, FunctionTotals, Profile, RegionScope, system_call};
+use kerntune_profile::{system_call, CallKind, FunctionTotals, Profile, RegionScope};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

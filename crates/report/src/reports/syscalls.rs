@@ -6,7 +6,7 @@ use crate::unit::{header, readable, run_time, DisplayUnit, TickUnit};
 use crate::view::scope;
 use crate::{health, sampled, Result, ThreadFilter};
 use clap::{Args, ValueEnum};
-use kerntune_profile::{CallKind, FunctionTotals, Profile, ScopeTotals, system_call};
+use kerntune_profile::{system_call, CallKind, FunctionTotals, Profile, ScopeTotals};
 use kerntune_table::number::{fixed, grouped};
 use kerntune_table::{share, Columns, Document, Table};
 use std::cmp::Reverse;

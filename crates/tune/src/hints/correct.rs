@@ -42,7 +42,9 @@ pub(super) fn correction(
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let last = usize::try_from(line).ok()?.checked_sub(1)?;
     let at = (last.saturating_sub(LINES_ABOVE)..=last).rev().find(|at| {
-        lines.get(*at).is_some_and(|line| find(line, hint).is_some() && !line.trim_start().starts_with("#define"))
+        lines
+            .get(*at)
+            .is_some_and(|line| find(line, hint).is_some() && !line.trim_start().starts_with("#define"))
     })?;
     let old = lines[at];
     let place = find(old, hint)?;
@@ -88,7 +90,8 @@ pub fn write_changes<'h>(hints: impl Iterator<Item = &'h Hint>, dir: &Path) -> R
         let patch = format!("--- a/{}\n+++ b/{}\n{hunk}", hint.file, hint.file);
         let path = dir.join(format!("{name}.patch"));
         write_atomic(&path, patch.as_bytes())?;
-        let about = format!("{} is wrong {} of {} times: {new}", hint.name(), hint.wrong, hint.wrong + hint.right);
+        let about =
+            format!("{} is wrong {} of {} times: {new}", hint.name(), hint.wrong, hint.wrong + hint.right);
         let _ = write!(
             changes,
             "[[change]]\nname = \"{name}\"\nabout = {}\npatches = [\"{name}.patch\"]\n\n",

@@ -4,6 +4,7 @@ mod bisect;
 mod check;
 mod history;
 mod program;
+mod reports;
 mod text;
 mod watch;
 
@@ -121,7 +122,9 @@ pub struct GuardVariantOptions {
 impl RunSubcommand<GlobalOptions> for GuardCommand {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
         match self {
+            Self::Record(options) if options.program.program => program::record(global, options, output),
             Self::Record(options) => record(global, options, output),
+            Self::Check(options) if options.program.program => program::check(global, options, output),
             Self::Check(options) => check::run(global, options, output),
             Self::Bisect(options) => bisect::run(global, options, output),
             Self::History(options) => history::run(global, options, output),
@@ -295,9 +298,6 @@ fn of_kernel(
 
 fn record(global: &GlobalOptions, options: &GuardRecordOptions, output: &CliOutput) -> Result<Exit, Failure> {
     let project = project(&options.of)?.with_tree(options.git.as_deref())?;
-    if options.program.program {
-        return program::record(global, options, &project, output);
-    }
     let path = project.baseline(options.output.as_deref());
     let file = OutputFile::new("--output", &path)?;
     let work = options.dry.work(global)?;

@@ -1,7 +1,8 @@
 //! `kerntune guard record --program` and `guard check --program`.
 
-use super::check::{write_reports, GuardCheckOptions};
-use super::{cell, label, source_of, GuardRecordOptions, GuardSubjectOptions};
+use super::check::GuardCheckOptions;
+use super::reports::write_reports;
+use super::{cell, label, project, source_of, GuardRecordOptions, GuardSubjectOptions};
 use kerntune_command::{show_steps, CliOutput, Exit, Failure, GlobalOptions, OutputFile};
 use kerntune_compare::number::{figure, fixed, grouped};
 use kerntune_guard::{
@@ -45,9 +46,9 @@ fn dry_run(dry: &mut DryRun, project: &GuardProject, asked: &GuardSubjectOptions
 pub fn record(
     global: &GlobalOptions,
     options: &GuardRecordOptions,
-    project: &GuardProject,
     output: &CliOutput,
 ) -> Result<Exit, Failure> {
+    let project = &project(&options.of)?;
     let path = project.baseline(options.output.as_deref());
     let file = OutputFile::new("--output", &path)?;
     let work = options.dry.work(global)?;
@@ -65,8 +66,16 @@ pub fn record(
         return Ok(Exit::Ok);
     }
     output.print(&format!("{}\n", on_kernel(&baseline)));
-    let headings =
-        ["WORKLOAD", "ROW", "#OPERATIONS", "#USER CODE", "#KERNEL", "#CALLS", "#FAULTS, MEMORY", "#FAULTS, FILES"];
+    let headings = [
+        "WORKLOAD",
+        "ROW",
+        "#OPERATIONS",
+        "#USER CODE",
+        "#KERNEL",
+        "#CALLS",
+        "#MEMORY FAULTS",
+        "#FILE FAULTS",
+    ];
     output.table(
         &headings,
         baseline.cells.iter().flat_map(|cell| {
@@ -104,9 +113,9 @@ fn on_kernel(baseline: &ProgramBaseline) -> String {
 pub fn check(
     global: &GlobalOptions,
     options: &GuardCheckOptions,
-    project: &GuardProject,
     output: &CliOutput,
 ) -> Result<Exit, Failure> {
+    let project = &project(&options.of)?;
     let reports = options.reports.files()?;
     // Missing figures are reported before anything runs.
     let path = project.baseline(options.baseline.as_deref());
@@ -116,7 +125,9 @@ pub fn check(
     // Without a name, the kernel of the figures, if it is here.
     let known = baseline.kernel().filter(|of| kerntune_kernel::find(&work, &of.id).is_ok());
     let subject = match (&options.subject.kernel, &options.subject.source, known) {
-        (None, None, Some(known)) => GuardSubjectOptions { kernel: Some(known.id.clone()), ..Default::default() },
+        (None, None, Some(known)) => {
+            GuardSubjectOptions { kernel: Some(known.id.clone()), ..Default::default() }
+        }
         _ => options.subject.clone(),
     };
     if options.dry.dry_run {
@@ -154,14 +165,14 @@ fn print(found: &ProgramCheck, output: &CliOutput) {
             explain(cell, row, figure, output);
         }
     }
-    let rows: usize = found.cells.iter().map(|cell| cell.rows.len()).sum();
+    let figures: usize = found.suites().iter().map(|suite| suite.cases.len()).sum();
     output.print(&match found.findings {
-        0 => format!("\nNo figure of {rows} rows grew by more than its tolerance."),
-        findings => format!("\n{findings} figures of {rows} rows are findings."),
+        0 => format!("\nNone of {figures} figures grew by more than its tolerance."),
+        findings => format!("\n{findings} of {figures} figures are findings."),
     });
     output.print(
-        "\nwhole path: user code and kernel, without work that is put off, in instructions. faults: page faults, of new memory\n\
-         and of files (docs/guard-programs.md). All are exact.",
+        "\nwhole path: user code and kernel, without work that is put off, in instructions. memory and file faults: page\n\
+         faults (docs/guard-programs.md). All are exact.",
     );
 }
 
@@ -177,7 +188,10 @@ fn lines(cell: &ProgramCheckCell, row: &CheckedProgramRow) -> Vec<Vec<String>> {
             _ => "same",
         };
         let change = of.change_percent.map_or("-".into(), |change| format!("{change:+.3}"));
-        let metric = format!("{}, {}", of.metric.name(), of.metric.unit());
+        let metric = match of.metric.unit() {
+            "instructions" => format!("{}, instructions", of.metric.name()),
+            _ => of.metric.name().to_owned(),
+        };
         vec![workload, name, metric, before, now, change, verdict.to_owned()]
     };
     row.figures.iter().enumerate().map(line).collect()
@@ -211,22 +225,20 @@ fn explain(cell: &ProgramCheckCell, row: &CheckedProgramRow, of: &CheckedFigure,
     let what = match of.metric {
         ProgramMetric::User => "FUNCTION",
         ProgramMetric::MemoryFaults | ProgramMetric::FileFaults => "PAGE OF",
-        _ => "CALL OR FAULT",
+        ProgramMetric::SystemCalls => "SYSTEM CALL",
+        ProgramMetric::Whole | ProgramMetric::Kernel => "CALL OR FAULT",
     };
     let unit = format!("#{}/OP", of.metric.unit().to_uppercase());
+    let by: &[&str] = if of.metric == ProgramMetric::User { &[] } else { &["BY"] };
     output.table(
-        &[&unit, "#BEFORE", "#NOW", what, "BY", "SOURCE"],
+        &[&[unit.as_str(), "#BEFORE", "#NOW", what], by, &["SOURCE"]].concat(),
         changes.iter().map(|change| {
             let place = change.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
             let [before, now] = change.values.map(|value| value_text(of.metric, value));
-            vec![
-                signed(change.values[1] - change.values[0]),
-                before,
-                now,
-                change.name.clone(),
-                change.caller.clone().unwrap_or_default(),
-                place.unwrap_or_default(),
-            ]
+            let mut line = vec![signed(change.values[1] - change.values[0]), before, now, change.name.clone()];
+            line.extend(change.caller.clone());
+            line.push(place.unwrap_or_default());
+            line
         }),
     );
 }

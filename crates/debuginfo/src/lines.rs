@@ -61,19 +61,50 @@ impl LineTables {
     /// Damaged debug information.
     pub fn lines(&self, code: &Range<u64>) -> Result<Vec<SourceLine>> {
         let dwarf = self.debug_info.dwarf();
+        let mut out = Vec::new();
+        for offset in self.units_of(code) {
+            let unit = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
+            lines_of_unit(&dwarf, &unit, code, &mut out)?;
+        }
+        out.sort_by_key(|line: &SourceLine| line.code.start);
+        Ok(out)
+    }
+
+    /// Returns the first line of an address, as debuggers show it for a function's beginning: an
+    /// optimized function has several lines there, of which [`lines`](Self::lines) returns the last.
+    ///
+    /// # Errors
+    /// Damaged debug information.
+    pub fn first_line(&self, address: u64) -> Result<Option<SourceLine>> {
+        let dwarf = self.debug_info.dwarf();
+        let code = address..address.saturating_add(1);
+        for offset in self.units_of(&code) {
+            let unit = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
+            let Some(program) = unit.line_program.clone() else { continue };
+            let (program, sequences) = program.sequences()?;
+            for sequence in sequences.iter().filter(|s| (s.start..s.end).contains(&address)) {
+                let mut rows = program.resume_from(sequence);
+                while let Some((header, row)) = rows.next_row()? {
+                    let line = row.line().and_then(|line| u32::try_from(line.get()).ok());
+                    if let Some(line) = line.filter(|_| row.address() == address && !row.end_sequence()) {
+                        let file = path(&dwarf, &unit, header, row.file_index()).unwrap_or_default();
+                        return Ok(Some(SourceLine { code, file, line }));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the units with code in a range.
+    fn units_of(&self, code: &Range<u64>) -> Vec<DebugInfoOffset> {
         let mut here: Vec<DebugInfoOffset> = Vec::new();
         for (part, offset) in &self.units {
             if part.start < code.end && code.start < part.end && !here.contains(offset) {
                 here.push(*offset);
             }
         }
-        let mut out = Vec::new();
-        for offset in here {
-            let unit = dwarf.unit(dwarf.debug_info.header_from_offset(offset)?)?;
-            lines_of_unit(&dwarf, &unit, code, &mut out)?;
-        }
-        out.sort_by_key(|line: &SourceLine| line.code.start);
-        Ok(out)
+        here
     }
 }
 

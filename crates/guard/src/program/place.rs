@@ -37,8 +37,7 @@ impl FunctionPlaces {
     pub fn find(&self, function: &str) -> Option<SourcePlace> {
         let found = |(lines, functions): &(LineTables, HashMap<String, u64>)| {
             let address = *functions.get(function)?;
-            let lines = lines.lines(&(address..address + 1)).ok()?;
-            lines.into_iter().find(|line| line.line > 0)
+            lines.first_line(address).ok()?
         };
         let line = self.programs.iter().find_map(found)?;
         let file = Path::new(&line.file);

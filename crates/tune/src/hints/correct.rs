@@ -13,6 +13,8 @@ use std::path::Path;
 const TURNED: f64 = 0.75;
 /// Lines before that of a hint in which it may begin: its condition may have several.
 const LINES_ABOVE: usize = 5;
+/// Longest part of a change's name that names the file.
+const MAX_FILE_NAME: usize = 24;
 /// Lines of context in a patch.
 const CONTEXT: usize = 3;
 
@@ -85,7 +87,9 @@ pub fn write_changes<'h>(hints: impl Iterator<Item = &'h Hint>, dir: &Path) -> R
     let mut count = 0;
     for (hint, HintCorrection { line, hunk, new, .. }) in corrected.take(MAX_CHANGES) {
         count += 1;
-        let file = hint.file.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let file = hint.file.rsplit('/').next().unwrap_or_default();
+        let file = file.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let file = &file[..file.len().min(MAX_FILE_NAME)];
         let name = format!("{count:02}-{file}-{line}");
         let patch = format!("--- a/{}\n+++ b/{}\n{hunk}", hint.file, hint.file);
         let path = dir.join(format!("{name}.patch"));
@@ -143,8 +147,8 @@ mod tests {
         assert_eq!(write_changes([&hint, &without].into_iter(), &changes).unwrap(), 1);
         let path = changes.join("changes.toml");
         let read = crate::trial::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
-        assert_eq!((read.len(), read[0].name.as_str()), (1, "01-fs-a-c-3"));
-        let patch = fs::File::open(changes.join("01-fs-a-c-3.patch")).unwrap();
+        assert_eq!((read.len(), read[0].name.as_str()), (1, "01-a-c-3"));
+        let patch = fs::File::open(changes.join("01-a-c-3.patch")).unwrap();
         let status = Command::new("patch").args(["-p1", "-s"]).current_dir(dir.path()).stdin(patch).status();
         assert!(status.unwrap().success());
         let now = fs::read_to_string(source.join("a.c")).unwrap();

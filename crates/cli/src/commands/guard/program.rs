@@ -235,7 +235,8 @@ fn explain(cell: &ProgramCheckCell, row: &CheckedProgramRow, of: &CheckedFigure,
         changes.iter().map(|change| {
             let place = change.place.as_ref().map(|place| format!("{}:{}", place.file, place.line));
             let [before, now] = change.values.map(|value| value_text(of.metric, value));
-            let mut line = vec![signed(change.values[1] - change.values[0]), before, now, change.name.clone()];
+            let mut line =
+                vec![signed(change.values[1] - change.values[0]), before, now, change.name.clone()];
             line.extend(change.caller.clone());
             line.push(place.unwrap_or_default());
             line

@@ -134,10 +134,10 @@ mod tests {
     fn what_was_asked_for_decides_first() {
         let none = Exclusions::default();
         let (recipe, why) = best(&query(Some("gcc"), false, &none)).unwrap();
-        assert_eq!(recipe.name(), "gcc-pgo+layout");
+        assert_eq!(recipe.name(), "gcc-pgo");
         assert!(why.contains("rows faster") && why.contains("choose another with --recipe"), "{why}");
         // Only GCC profiles values.
-        assert_eq!(best(&query(None, true, &none)).unwrap().0.name(), "gcc-pgo+layout");
+        assert_eq!(best(&query(None, true, &none)).unwrap().0.name(), "gcc-pgo");
         // There is no such compiler; the recipe reports it.
         let (recipe, why) = best(&query(Some("gcc-1"), false, &none)).unwrap();
         assert_eq!(recipe.name(), FALLBACK_RECIPE);

@@ -1,6 +1,6 @@
 //! Readers of ELF files.
 
-use kerntune_kernel::{CodeCalls, Symbols, Triggers};
+use kerntune_kernel::{CodeCalls, HintOutcome, Symbols, Triggers};
 use std::path::Path;
 
 /// Facts that a guest image needs about a program.
@@ -36,6 +36,12 @@ pub fn code_calls(bytes: &[u8]) {
 pub fn triggers(bytes: &[u8]) {
     let Ok(Some(triggers)) = Triggers::parse(bytes, Path::new("attack")) else { return };
     assert!(triggers.all.windows(2).all(|pair| pair[0].tag < pair[1].tag));
+}
+
+/// Outcomes of `likely()` and `unlikely()`.
+pub fn hints(bytes: &[u8]) {
+    let Ok(outcomes) = HintOutcome::parse(bytes, Path::new("attack")) else { return };
+    assert!(outcomes.iter().all(|outcome| outcome.line > 0 && outcome.file.len() < 4096));
 }
 
 /// The linker's build id in a file, and in notes alone.

@@ -64,6 +64,7 @@ pub fn targets() -> Vec<AttackTarget> {
         target("guard", seeds::guard, text::guard),
         target("guest_elf", seeds::elf, elf::guest),
         target("guest_module", shipped_seeds::guest_module, elf::guest_module),
+        target("hints", seeds::hints, elf::hints),
         target("image_documents", image_seeds::documents, stored::image_documents),
         target("image_layer", image_seeds::layers, stored::image_layer),
         target("image_symbols", shipped_seeds::images, elf::image_symbols),

@@ -22,6 +22,10 @@ const PROGRAM: &str = "#include <string.h>\n#include <stdlib.h>\n\
     for (int i = 0; i < 100; i++) { sum = f[i & argc & 1](sum) / (1 + i % 7);\n    memset(buf, sum, (i & 31) + argc); }\n\
     return sum + buf[0] > 1000000 ? 1 : 0; }\n";
 
+/// A program with two hints, as the patch set `hints` describes them.
+const HINTED: &str = ".text\n.globl f\nf: nop\n ret\n.section .rodata\nn: .asciz \"./a.c\"\n\
+    .section .debug_sfnames,\"\"\n.quad f, n\n.long 7, 2\n.quad f, n\n.long 8, 1\n";
+
 /// Triggers as the compiler places them, and the mark at their beginning.
 const TAGGED: &str =
     ".globl __kt_tags_start\n.section kt_tags,\"a\",@progbits\n__kt_tags_start:\n__kt_tag.f: .byte 0, 0\n\
@@ -37,6 +41,8 @@ struct CompiledSeeds {
     programs: Vec<Vec<u8>>,
     /// An object with event tags.
     tagged: Vec<u8>,
+    /// A program with outcomes of hints.
+    hinted: Vec<u8>,
 }
 
 fn made() -> &'static CompiledSeeds {
@@ -77,6 +83,9 @@ fn make() -> io::Result<CompiledSeeds> {
     fs::write(here.join("tagged.s"), TAGGED)?;
     run(gcc, &["-c", "-o", "tagged.o", "tagged.s"])?;
     made.tagged = fs::read(here.join("tagged.o"))?;
+    fs::write(here.join("hinted.s"), HINTED)?;
+    run(gcc, &["-nostdlib", "-static", "-no-pie", "-Wl,-ef", "-o", "hinted", "hinted.s"])?;
+    made.hinted = fs::read(here.join("hinted"))?;
     for name in ["plain", "stripped", "object.o"] {
         made.programs.push(fs::read(here.join(name))?);
     }
@@ -243,6 +252,11 @@ pub fn triggers() -> Vec<Vec<u8>> {
     vec![made().tagged.clone()]
 }
 
+/// Outcomes of two hints.
+pub fn hints() -> Vec<Vec<u8>> {
+    vec![made().hinted.clone()]
+}
+
 /// A small profile with rows in all tables.
 pub fn example_profile() -> Profile {
     sample::sample("attack")
@@ -280,7 +294,12 @@ pub fn guard() -> Vec<Vec<u8>> {
         \"workload\":\"rr\",\"kernel\":{\"id\":\"a\",\"label\":\"b\",\"version\":\"6\",\"compiler\":\"gcc\"},\"making\":\"m\",\"profile\":\"p\",\
         \"rows\":[{\"row\":\"pipe_rr\",\"operations\":10,\"kernel_instructions\":100,\"put_off\":{\"timer\":7}}]}]}";
     let source = "static int\nsend(struct sock *sk)\n{\n\tlock(sk);\n\treturn 0;\n}\n\nSYSCALL_DEFINE1(send, int, fd)\n{\n}\n";
-    [file, baseline, source].map(|text| text.as_bytes().to_vec()).into()
+    let program = "{\"schema\":\"kerntune-guard-program/1\",\"cells\":[{\"workload\":\"w\",\"kernel\":{\"id\":\"a\",\"label\":\"b\",\
+        \"version\":\"6\",\"compiler\":\"gcc\"},\"inputs\":{\"machine\":\"m\",\"workload\":\"w\",\"code\":\"c\",\"programs\":[\"/p\"],\"files\":{\"/f\":\"1\"}},\
+        \"profile\":\"p\",\"rows\":[{\"row\":\"r\",\"operations\":10,\"kernel_instructions\":100,\"user_instructions\":7,\"functions\":{\"f\":7},\
+        \"system_calls\":[{\"name\":\"read\",\"caller\":\"f\",\"calls\":3,\"instructions\":90}],\
+        \"page_faults\":[{\"kind\":\"memory\",\"caller\":\"f\",\"faults\":1,\"instructions\":10}]}]}]}";
+    [file, baseline, program, source].map(|text| text.as_bytes().to_vec()).into()
 }
 
 pub fn model() -> Vec<Vec<u8>> {

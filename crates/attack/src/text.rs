@@ -72,6 +72,11 @@ pub fn guard(bytes: &[u8]) {
                 (baseline.cell_for(cell), cell.rows.iter().map(kerntune_guard::RowFigure::path).sum::<f64>());
         }
     }
+    if let Ok(baseline) = serde_json::from_slice::<kerntune_guard::ProgramBaseline>(bytes) {
+        for row in baseline.cells.iter().flat_map(|cell| &cell.rows) {
+            let _ = (row.whole(), row.faults(kerntune_guard::FaultKind::File), row.kernel.path());
+        }
+    }
     let _ = kerntune_guard::lines::locate_function(
         "a.c",
         "send",

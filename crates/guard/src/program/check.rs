@@ -298,7 +298,7 @@ fn judge(
         ProgramMetric::Whole => side.whole(),
         ProgramMetric::User => side.user_instructions,
         ProgramMetric::Kernel => side.kernel.own(),
-        ProgramMetric::SystemCalls => side.system_calls.iter().map(|call| call.calls).sum(),
+        ProgramMetric::SystemCalls => side.calls(),
         ProgramMetric::MemoryFaults => side.faults(FaultKind::Memory),
         ProgramMetric::FileFaults => side.faults(FaultKind::File),
     });

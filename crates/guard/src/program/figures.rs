@@ -72,9 +72,15 @@ impl ProgramFigure {
         self.kernel.own().saturating_add(self.user_instructions)
     }
 
+    /// Returns the number of system calls.
+    pub fn calls(&self) -> u64 {
+        self.system_calls.iter().fold(0, |sum, call| sum.saturating_add(call.calls))
+    }
+
     /// Returns the number of page faults of a kind.
     pub fn faults(&self, kind: FaultKind) -> u64 {
-        self.page_faults.iter().filter(|of| of.kind == kind).map(|of| of.faults).sum()
+        let of_kind = self.page_faults.iter().filter(|of| of.kind == kind);
+        of_kind.fold(0, |sum, of| sum.saturating_add(of.faults))
     }
 }
 

@@ -82,14 +82,13 @@ pub fn record(
             cell.rows.iter().map(|row| {
                 let operations = row.kernel.operations.max(1) as f64;
                 let each = |count: u64| count as f64 / operations;
-                let calls = row.system_calls.iter().map(|call| call.calls).sum();
                 vec![
                     cell.workload.clone(),
                     row.kernel.row.clone(),
                     grouped(row.kernel.operations),
                     figure(each(row.user_instructions)),
                     figure(row.kernel.path()),
-                    fixed(each(calls), 3),
+                    fixed(each(row.calls()), 3),
                     fixed(each(row.faults(FaultKind::Memory)), 3),
                     fixed(each(row.faults(FaultKind::File)), 3),
                 ]

@@ -9,7 +9,7 @@ use kerntune_compare::number::{fixed, grouped};
 use kerntune_kernel::Compiler;
 use kerntune_tune::base::{with_needs, LABEL};
 use kerntune_tune::dry_run::DryRun;
-use kerntune_tune::hints::{self, hints, Hint, HintsRequest, HintsResult};
+use kerntune_tune::hints::{self, hints, CountedHint, HintsRequest, HintsResult};
 use kerntune_tune::Session;
 use std::path::PathBuf;
 
@@ -62,9 +62,9 @@ impl RunSubcommand<GlobalOptions> for HintsOptions {
             return Ok(show_steps(dry, self.format.json, output));
         }
         let found = hints(&session, &request)?;
-        let wanted = |hint: &&Hint| self.all || hint.saved() > 0;
+        let wanted = |hint: &&CountedHint| self.all || hint.saved() > 0;
         let top = self.top.unwrap_or(if self.format.json { usize::MAX } else { 20 });
-        let shown: Vec<Hint> = found.hints.iter().filter(wanted).take(top).cloned().collect();
+        let shown: Vec<CountedHint> = found.hints.iter().filter(wanted).take(top).cloned().collect();
         let written = match &self.output {
             Some(dir) => Some((hints::write_changes(shown.iter(), dir)?, dir)),
             None => None,
@@ -85,7 +85,7 @@ impl RunSubcommand<GlobalOptions> for HintsOptions {
     }
 }
 
-fn print(found: &HintsResult, shown: &[Hint], output: &CliOutput) {
+fn print(found: &HintsResult, shown: &[CountedHint], output: &CliOutput) {
     let wrong = found.hints.iter().filter(|hint| hint.saved() > 0);
     let (count, saved) = wrong.fold((0_usize, 0_u64), |(count, sum), hint| (count + 1, sum + hint.saved()));
     let share = 100.0 * saved as f64 / found.taken_branches.max(1) as f64;

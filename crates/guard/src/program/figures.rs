@@ -105,11 +105,11 @@ fn figure(profile: &Profile, paths: &PathPlaces, kernel: RowFigure) -> Result<Pr
     for (at, node) in tables.paths.iter().enumerate().filter(|(_, node)| scope.contains(node.region)) {
         let caller = paths.caller(at);
         match &paths.places[at] {
-            Place::User => {
+            PathOwner::User => {
                 let sum = found.functions.entry(caller.to_owned()).or_default();
                 *sum += node.self_ticks.0;
             }
-            Place::Call { name, is_entry } => {
+            PathOwner::Call { name, is_entry } => {
                 let own = calls.entry((name, caller)).or_default();
                 own.0 += if *is_entry { node.calls } else { 0 };
                 own.1 += node.self_ticks.0;
@@ -119,7 +119,7 @@ fn figure(profile: &Profile, paths: &PathPlaces, kernel: RowFigure) -> Result<Pr
                     way_in.0 = way_in.0.saturating_sub(node.calls);
                 }
             }
-            Place::Fault { fault, part } => {
+            PathOwner::Fault { fault, part } => {
                 let kind = if paths.has_memory(*fault) { FaultKind::Memory } else { FaultKind::File };
                 faults.entry((kind, caller)).or_default().1 += node.self_ticks.0;
                 if *fault == at {
@@ -131,7 +131,7 @@ fn figure(profile: &Profile, paths: &PathPlaces, kernel: RowFigure) -> Result<Pr
                     file.0 = file.0.saturating_sub(node.calls);
                 }
             }
-            Place::Other => {}
+            PathOwner::Other => {}
         }
     }
     found.functions.retain(|_, sum| *sum > 0);
@@ -154,7 +154,7 @@ fn figure(profile: &Profile, paths: &PathPlaces, kernel: RowFigure) -> Result<Pr
 
 /// Owner of a call path's instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum PathOwner {
     /// User code.
     User,
     /// A system call.
@@ -185,7 +185,7 @@ enum FaultPart {
 
 /// Places of all call paths.
 struct PathPlaces<'p> {
-    places: Vec<Place>,
+    places: Vec<PathOwner>,
     /// Innermost user function of each path, or the name of its thread.
     callers: Vec<Option<&'p str>>,
     /// Thread names in brackets.
@@ -210,23 +210,23 @@ impl<'p> PathPlaces<'p> {
             let symbol =
                 tables.symbols.get(node.function.0 as usize).filter(|_| node.kind == PathKind::Function);
             let above = parent.map(|parent| (all.places[parent].clone(), all.callers[parent]));
-            let (above, caller) = above.unwrap_or((Place::Other, None));
+            let (above, caller) = above.unwrap_or((PathOwner::Other, None));
             let own = symbol.filter(|symbol| !symbol.is_kernel()).map(|symbol| symbol.name.as_str());
             let root = parent.map_or(node.comm.as_str(), |parent| all.roots[parent]);
             all.threads.entry(root).or_insert_with(|| format!("[{root}]"));
             all.roots.push(root);
             all.callers.push(own.or(caller));
-            let place = match (deferred[at], symbol) {
-                (Some(_), _) => Place::Other,
-                (None, _) if node.kind == PathKind::User => Place::User,
-                (None, Some(_)) if own.is_some() => Place::User,
-                (None, Some(symbol)) => place(at, node, symbol, &above),
-                (None, None) => Place::Other,
+            let owner = match (deferred[at], symbol) {
+                (Some(_), _) => PathOwner::Other,
+                (None, _) if node.kind == PathKind::User => PathOwner::User,
+                (None, Some(_)) if own.is_some() => PathOwner::User,
+                (None, Some(symbol)) => owner(at, node, symbol, &above),
+                (None, None) => PathOwner::Other,
             };
-            if let Place::Fault { fault, part: FaultPart::Memory } = place {
+            if let PathOwner::Fault { fault, part: FaultPart::Memory } = owner {
                 all.with_memory[fault] = true;
             }
-            all.places.push(place);
+            all.places.push(owner);
         }
         all
     }
@@ -245,32 +245,32 @@ impl<'p> PathPlaces<'p> {
 const COPIES: [&str; 4] = ["finish_fault", "do_wp_page", "wp_page_copy", "do_cow_fault"];
 
 /// Returns the place of a kernel function's path below `above`.
-fn place(at: usize, node: &PathNode, symbol: &Symbol, above: &Place) -> Place {
+fn owner(at: usize, node: &PathNode, symbol: &Symbol, above: &PathOwner) -> PathOwner {
     let name = source_name(&symbol.name).0;
     if node.how == CallKind::Interrupt {
-        return Place::Other;
+        return PathOwner::Other;
     }
     if node.how == CallKind::Exception && name.contains("page_fault") {
-        return Place::Fault { fault: at, part: FaultPart::Rest };
+        return PathOwner::Fault { fault: at, part: FaultPart::Rest };
     }
     match above {
-        Place::Fault { fault, part } => {
+        PathOwner::Fault { fault, part } => {
             let part = match part {
                 FaultPart::Copy => FaultPart::Copy,
                 _ if COPIES.contains(&name) => FaultPart::Copy,
                 _ if name == "folio_add_new_anon_rmap" => FaultPart::Memory,
                 _ => FaultPart::Rest,
             };
-            Place::Fault { fault: *fault, part }
+            PathOwner::Fault { fault: *fault, part }
         }
-        Place::Call { name: known, .. } => match system_call(&symbol.name).filter(|_| known == ENTRY) {
-            Some((name, _)) => Place::Call { name, is_entry: true },
-            None => Place::Call { name: known.clone(), is_entry: false },
+        PathOwner::Call { name: known, .. } => match system_call(&symbol.name).filter(|_| known == ENTRY) {
+            Some((name, _)) => PathOwner::Call { name, is_entry: true },
+            None => PathOwner::Call { name: known.clone(), is_entry: false },
         },
-        Place::User | Place::Other if node.how == CallKind::Syscall => {
-            Place::Call { name: ENTRY.to_owned(), is_entry: true }
+        PathOwner::User | PathOwner::Other if node.how == CallKind::Syscall => {
+            PathOwner::Call { name: ENTRY.to_owned(), is_entry: true }
         }
-        Place::User | Place::Other => Place::Other,
+        PathOwner::User | PathOwner::Other => PathOwner::Other,
     }
 }
 

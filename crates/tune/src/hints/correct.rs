@@ -1,6 +1,6 @@
 //! Corrections of hints, as patches for `kerntune ablate`.
 
-use super::Hint;
+use super::CountedHint;
 use crate::trial::MAX_CHANGES;
 use crate::Result;
 use kerntune_work::{write_atomic, IoContext};
@@ -80,7 +80,7 @@ fn find(line: &str, hint: &str) -> Option<usize> {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub fn write_changes<'h>(hints: impl Iterator<Item = &'h Hint>, dir: &Path) -> Result<usize> {
+pub fn write_changes<'h>(hints: impl Iterator<Item = &'h CountedHint>, dir: &Path) -> Result<usize> {
     fs::create_dir_all(dir).at("create", dir)?;
     let corrected = hints.filter_map(|hint| Some((hint, hint.correction.as_ref()?)));
     let mut changes = String::new();
@@ -132,7 +132,7 @@ mod tests {
         let source = dir.path().join("fs");
         fs::create_dir(&source).unwrap();
         fs::write(source.join("a.c"), TEXT).unwrap();
-        let hint = Hint {
+        let hint = CountedHint {
             file: "fs/a.c".into(),
             line: 3,
             expected: false,
@@ -142,7 +142,7 @@ mod tests {
             text: None,
             correction: correction(TEXT, 3, false, [99, 1]),
         };
-        let without = Hint { correction: None, ..hint.clone() };
+        let without = CountedHint { correction: None, ..hint.clone() };
         let changes = dir.path().join("changes");
         assert_eq!(write_changes([&hint, &without].into_iter(), &changes).unwrap(), 1);
         let path = changes.join("changes.toml");

@@ -43,7 +43,7 @@ pub struct HintsRequest<'a> {
 
 /// A hint and the outcomes of its condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Hint {
+pub struct CountedHint {
     /// Source file, from the top of the source.
     pub file: String,
     /// Line, from 1.
@@ -63,7 +63,7 @@ pub struct Hint {
     pub correction: Option<HintCorrection>,
 }
 
-impl Hint {
+impl CountedHint {
     /// Returns the jumps that a correct hint saves: code for the outcome that is not expected stands
     /// apart, so that each time it is reached by a jump.
     pub fn saved(&self) -> u64 {
@@ -98,7 +98,7 @@ pub struct HintsResult {
     /// Hints in the image, each source line once.
     pub in_image: usize,
     /// Hints that were executed; those that save most first.
-    pub hints: Vec<Hint>,
+    pub hints: Vec<CountedHint>,
 }
 
 /// Returns the request of the kernel that counts.
@@ -163,7 +163,7 @@ fn count(
     profile: &Profile,
     kernel: &Kernel,
     read: &dyn Fn(&str) -> Option<String>,
-) -> Result<(usize, Vec<Hint>)> {
+) -> Result<(usize, Vec<CountedHint>)> {
     let executions = ExecutionCounts::of(&profile.tables.blocks);
     let symbols = kernel.symbols()?;
     let mut functions: Vec<(u64, u64, &str)> =
@@ -196,7 +196,7 @@ fn count(
         functions.truncate(FUNCTIONS);
         let line_text = text.and_then(|text| text.lines().nth(line.checked_sub(1)? as usize));
         let correct = |text| correction(text, line, expected, [wrong, right]);
-        hints.push(Hint {
+        hints.push(CountedHint {
             file: file.to_owned(),
             line,
             expected,
@@ -208,7 +208,7 @@ fn count(
         });
     }
     hints.sort_by(|a, b| {
-        let key = |of: &Hint| (of.saved(), of.wrong);
+        let key = |of: &CountedHint| (of.saved(), of.wrong);
         key(b).cmp(&key(a)).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line)))
     });
     Ok((in_image, hints))

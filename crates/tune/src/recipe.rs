@@ -110,8 +110,8 @@ impl Recipe {
     }
 
     /// Returns the tools and versions that the recipe needs.
-    pub fn requirements(self) -> &'static [Requirement] {
-        self.first_facts().requirements
+    pub fn requirements(self) -> impl Iterator<Item = &'static Requirement> {
+        self.0.facts().flat_map(|part| part.requirements)
     }
 
     /// Returns the compiler to use if none is named.
@@ -124,13 +124,14 @@ impl Recipe {
     /// # Errors
     /// The tool that is needed instead; an absent compiler as [`Compiler::identify`] reports it.
     pub fn check_compiler(self, compiler: &Compiler) -> Result<()> {
-        Ok(self.0.first.check_compiler(compiler)?)
+        Ok(self.0.parts.iter().try_for_each(|part| part.check_compiler(compiler))?)
     }
 
     /// Returns the steps of a tuning by this recipe, in order.
     pub fn steps(self) -> Vec<StepName> {
         let mut steps = vec![IMAGE, BASE_KERNEL];
-        steps.extend(self.0.facts().flat_map(|part| part.steps));
+        steps.extend(self.first_facts().steps);
+        steps.extend(self.0.facts().skip(1).flat_map(|part| part.steps_after.unwrap_or(part.steps)));
         steps.extend([TUNED_KERNEL, CHECK, MEASURE_BASE, MEASURE_BASE_AGAIN, MEASURE_TUNED]);
         steps
     }
@@ -332,6 +333,7 @@ mod tests {
             "clang-autofdo+thinlto",
             "clang-autofdo+layout",
             "clang-autofdo+propeller",
+            "layout+bolt",
             "clang-autofdo+thinlto+layout",
             "clang-autofdo+thinlto+propeller",
             "stock-gcov",
@@ -341,7 +343,14 @@ mod tests {
         // Additions may bring further recipes.
         let ours: Vec<&str> = names.iter().copied().filter(|name| known.contains(name)).collect();
         assert_eq!(ours, known);
-        for name in ["bolt+layout", "layout+layout", "thinlto", "clang-autofdo+propeller+layout", ""] {
+        for name in [
+            "bolt+layout",
+            "gcc-pgo+layout+bolt",
+            "layout+layout",
+            "thinlto",
+            "clang-autofdo+propeller+layout",
+            "",
+        ] {
             assert!(name.parse::<Recipe>().is_err(), "{name}");
         }
     }
@@ -352,7 +361,7 @@ mod tests {
             assert_eq!(recipe(one.name()), one);
             assert_eq!(serde_json::to_value(one).unwrap(), one.name());
             assert_eq!(one.is_upstream(), one.name().starts_with("stock-"));
-            assert!(!one.about().is_empty() && !one.requirements().is_empty(), "{one}");
+            assert!(!one.about().is_empty() && one.requirements().count() > 0, "{one}");
         }
         let error = "bolt2".parse::<Recipe>().unwrap_err().to_string();
         assert!(
@@ -376,6 +385,7 @@ mod tests {
         assert_eq!(compiling("layout"), ["base-kernel", "movable-kernel"]);
         assert_eq!(compiling("gcc-pgo+layout"), ["base-kernel", "instrumented-kernel", "movable-kernel"]);
         assert_eq!(compiling("bolt"), ["base-kernel"]);
+        assert_eq!(compiling("layout+bolt"), ["base-kernel", "movable-kernel"]);
         assert_eq!(compiling("clang-autofdo+propeller"), ["base-kernel", "mapped-kernel", "movable-kernel"]);
     }
 
@@ -412,6 +422,7 @@ mod tests {
             ("clang-autofdo+propeller", "propeller: "),
             ("clang-autofdo+thinlto", "Segfault"),
             ("bolt", "no machine records"),
+            ("layout+bolt", "no machine records"),
             ("stock-lld-order", "lld"),
         ] {
             recipe(name).check_arch(Arch::X86_64).unwrap();

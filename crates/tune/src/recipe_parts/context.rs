@@ -78,8 +78,8 @@ pub enum FinalStep {
     Compile(Box<BuildRequest>),
     /// Link the objects of a movable kernel in an order.
     Relink(Box<(Kernel, PreparedOrder)>),
-    /// Make the base kernel's image again with rewritten code.
-    Repack(Box<BoltRewrite>),
+    /// Make the image of a kernel again with rewritten code.
+    Repack(Box<(Kernel, BoltRewrite)>),
 }
 
 impl<'a> RecipeContext<'a> {
@@ -241,7 +241,7 @@ impl<'a> RecipeContext<'a> {
 
     /// Makes the tuned kernel. Its label begins with `label`.
     pub fn build_tuned(&self, final_step: &FinalStep, label: &str) -> Result<Kernel> {
-        let (base, recipe) = (self.base, self.recipe);
+        let recipe = self.recipe;
         let label = format!("{label}-{recipe}-{}", self.trained_on());
         match final_step {
             FinalStep::Compile(request) => {
@@ -252,8 +252,9 @@ impl<'a> RecipeContext<'a> {
                 let (movable, order) = &**of;
                 self.engine.run(TUNED_KERNEL, (movable, order, label.as_str(), recipe), relink_kernel)
             }
-            FinalStep::Repack(rewrite) => {
-                self.engine.run(TUNED_KERNEL, (base, &**rewrite, label.as_str(), recipe), repack_kernel)
+            FinalStep::Repack(of) => {
+                let (kernel, rewrite) = &**of;
+                self.engine.run(TUNED_KERNEL, (kernel, rewrite, label.as_str(), recipe), repack_kernel)
             }
         }
     }

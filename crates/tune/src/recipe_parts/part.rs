@@ -38,6 +38,8 @@ pub struct PartFacts {
     pub requirements: &'static [Requirement],
     /// Steps between base kernel and tuned kernel, in order.
     pub steps: &'static [StepName],
+    /// The steps of a modifier, if they are others than those of the recipe that stands alone.
+    pub steps_after: Option<&'static [StepName]>,
     /// Steps for a kernel that no machine records (`--arch um`), or the reason why there are none.
     pub elsewhere: std::result::Result<&'static [StepName], &'static str>,
 }
@@ -58,6 +60,7 @@ impl PartFacts {
         trained_by: TrainingKind::Recording,
         requirements: &[],
         steps: &[],
+        steps_after: None,
         elsewhere: Err(
             "it needs a recording of that kernel's own code, and no machine records a kernel that is a process",
         ),

@@ -62,10 +62,10 @@ pub fn relink_kernel(
 /// recipe.
 pub fn repack_kernel(
     session: &Session,
-    (base, rewrite, label, recipe): (&Kernel, &BoltRewrite, &str, &str),
+    (kernel, rewrite, label, recipe): (&Kernel, &BoltRewrite, &str, &str),
 ) -> Result<Kernel> {
     let rewritten = RewrittenImage { vmlinux: &rewrite.vmlinux(), id: &rewrite.id };
-    Ok(repack(session.work, base, rewritten, (label, recipe), session.progress)?)
+    Ok(repack(session.work, kernel, rewritten, (label, recipe), session.progress)?)
 }
 
 /// Compares the functional checks of two kernels. The result is the directory with the tuned

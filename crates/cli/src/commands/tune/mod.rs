@@ -37,8 +37,8 @@ pub struct TuneOptions {
     #[command(flatten)]
     pub build: BuildOptions,
     /// The recipe: gcc-pgo, clang-autofdo, clang-autofdo+thinlto, layout, one of these with +layout, one of Clang's with
-    /// +propeller, bolt, or auto, which tries all of them and keeps the best [default: of the recipes that this machine's tools
-    /// can build, the best by measured times (docs/recipes.md)]
+    /// +propeller, bolt, layout+bolt, or auto, which tries all of them and keeps the best [default: of the recipes that this
+    /// machine's tools can build, the best by measured times (docs/recipes.md)]
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
     /// With auto: check on this workload that the best kernel does no harm; may be repeated

@@ -16,6 +16,10 @@ pub struct PaperClaim {
     pub of: Option<FigureRef>,
     /// Figure to compare with: the value is then the difference to it, in points.
     pub than: Option<FigureRef>,
+    /// Figures to compare with instead: the value is then the difference to their improvements, one
+    /// after the other.
+    #[serde(default)]
+    pub than_product_of: Vec<FigureRef>,
     /// Smallest figure with which the claim holds.
     pub at_least: Option<f64>,
     /// Largest figure with which the claim holds.
@@ -38,6 +42,8 @@ pub struct FigureRef {
     pub row: Option<String>,
     /// Kind of figure in the row.
     pub figure: FigureKind,
+    /// Recipe of the kernels; `None` for that of the tables.
+    pub recipe: Option<String>,
     /// Number of the kernel in a study, from 1; `None` for the last one.
     pub kernel: Option<usize>,
 }
@@ -106,6 +112,16 @@ impl FigureInterval {
         Self { value: self.value - other.value, low: self.low - other.high, high: self.high - other.low }
     }
 
+    /// Combines two improvements in percent, one after the other.
+    fn after(self, other: Self) -> Self {
+        let both = |a: f64, b: f64| 100.0 * ((1.0 + a / 100.0) * (1.0 + b / 100.0) - 1.0);
+        Self {
+            value: both(self.value, other.value),
+            low: both(self.low, other.low),
+            high: both(self.high, other.high),
+        }
+    }
+
     /// Returns the verdict for the bounds. An interval across a bound shows nothing.
     fn within(&self, at_least: Option<f64>, at_most: Option<f64>) -> FindingVerdict {
         let holds = at_least.is_none_or(|min| self.low >= min) && at_most.is_none_or(|max| self.high <= max);
@@ -129,7 +145,7 @@ impl PaperClaim {
         has: &dyn Fn(&FigureRef) -> bool,
     ) -> Option<&'static str> {
         let bounds = self.at_least.or(self.at_most).is_some();
-        let figures = || self.of.iter().chain(&self.than);
+        let figures = || self.of.iter().chain(&self.than).chain(&self.than_product_of);
         match (&self.of, self.cannot.is_empty()) {
             (Some(_), true) if !bounds => Some("it needs `at_least` or `at_most`"),
             (Some(_), true) if figures().any(|of| of.figure.is_of_study() != is_study) => {
@@ -139,7 +155,13 @@ impl PaperClaim {
                 Some("of a study a row is named")
             }
             (Some(_), true) if !figures().all(has) => Some("there is no such row"),
-            (None, false) if !bounds && self.than.is_none() => None,
+            (Some(_), true) if self.than.is_some() && !self.than_product_of.is_empty() => {
+                Some("a finding has one of `than` and `than_product_of`")
+            }
+            (Some(_), true) if is_study && !self.than_product_of.is_empty() => {
+                Some("`than_product_of` is of improvements, and a study has none")
+            }
+            (None, false) if !bounds && figures().next().is_none() => None,
             (Some(_), true) => None,
             _ => Some("a finding has `of`, or `cannot` with the reason"),
         }
@@ -157,8 +179,13 @@ impl PaperClaim {
             at: None,
         };
         let Some(of) = &self.of else { return found };
-        let value = find(of).and_then(|one| match &self.than {
-            Some(than) => Ok(one.less(find(than)?)),
+        let than = match &self.than {
+            Some(than) => Some(find(than)),
+            None => self.than_product_of.iter().map(find).reduce(|all, next| Ok(all?.after(next?))),
+        };
+        let is_difference = than.is_some();
+        let value = find(of).and_then(|one| match than {
+            Some(than) => Ok(one.less(than?)),
             None => Ok(one),
         });
         match value {
@@ -167,9 +194,9 @@ impl PaperClaim {
                 found.seen = span.within(self.at_least, self.at_most);
                 found.value = Some(span.value);
                 found.interval = (span.low < span.high).then_some([span.low, span.high]);
-                found.unit = match (of.figure, &self.than) {
+                found.unit = match (of.figure, is_difference) {
                     (FigureKind::Figure, _) => "",
-                    (_, Some(_)) => "points",
+                    (_, true) => "points",
                     _ => "%",
                 }
                 .into();
@@ -226,6 +253,18 @@ mod tests {
         ] {
             assert_eq!(judged(&format!("of={{figure='timed'}}\n{bound}\n"), &timed).seen, seen, "{bound}");
         }
+        // 1.1 · 1.2 = 1.32, and the figure is 1.12.
+        let product =
+            "of={row='tcp',figure='timed'}\nthan_product_of=[{row='tcp',figure='exact',recipe='bolt'},\
+            {row='tcp',figure='exact',recipe='layout'}]\nat_least=-25\nat_most=-15\n";
+        let of_each = |of: &FigureRef| match of.recipe.as_deref() {
+            Some("bolt") => Ok(FigureInterval::exact(10.0)),
+            Some("layout") => Ok(FigureInterval::exact(20.0)),
+            _ => Ok(FigureInterval::exact(12.0)),
+        };
+        let found = judged(product, &of_each);
+        assert_eq!((found.seen, found.unit.as_str()), (FindingVerdict::Reproduced, "points"));
+        assert!((found.value.unwrap() + 20.0).abs() < 1e-9, "{found:?}");
         let both = "of={row='tcp',figure='cycles'}\nthan={row='tcp',figure='timed'}\nat_most=5\n";
         let found = judged(both, &timed);
         assert_eq!(
@@ -248,6 +287,11 @@ mod tests {
             ("of={row='tcp',figure='change'}\nat_least=1\n", "of studies"),
             ("of={row='tcp',figure='speed'}\nat_least=1\n", "unknown variant"),
             ("of={row='tcp',figure='timed'}\nat_least=1\ncannot='x'\n", "`cannot`"),
+            (
+                "of={row='tcp',figure='timed'}\nthan={row='tcp',figure='exact'}\n\
+                 than_product_of=[{row='tcp',figure='exact'}]\nat_least=1\n",
+                "one of `than`",
+            ),
         ] {
             let error = parse(finding).unwrap_err();
             assert!(error.contains(words), "{words:?} is not in {error}");

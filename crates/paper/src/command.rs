@@ -27,7 +27,7 @@ pub const COMMAND: CommandEntry = command::<PaperOptions>("paper", 130, "Compare
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("experiment").multiple(true).requires("name").args([
     "source", "patch", "config", "fragment", "set", "compiler", "kcflags", "jobs", "recipe", "only", "budget", "values",
-    "model", "exclude", "output", "runs", "timed", "interval",
+    "model", "exclude", "output", "runs", "timed", "interval", "beside",
 ]))]
 pub struct PaperOptions {
     /// The paper: chen, hpux, mckusick, mcrae or yuan; lists the papers if not given
@@ -37,6 +37,9 @@ pub struct PaperOptions {
     /// Recipe that tunes the kernels [default: the recipe nearest to the paper's method]
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<Recipe>,
+    /// Make the tables by this recipe, too, and show its gains beside the others; may be repeated
+    #[arg(long, value_name = "RECIPE")]
+    pub beside: Vec<Recipe>,
     /// Make only the tables of this workload; may be repeated
     #[arg(long, value_name = "WORKLOAD")]
     pub only: Vec<String>,
@@ -95,10 +98,14 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
         let mut of_recipe = self.of_recipe.options();
         recipe.check_options(of_recipe, &[], &exclusions)?;
         // Value profiling as in the paper, if the recipe supports it.
-        let as_paper = RecipeOptions { values: of.values, ..of_recipe };
-        if recipe.check_options(as_paper, &[], &exclusions).is_ok() {
-            of_recipe.values |= of.values;
-        }
+        let as_paper = |recipe: Recipe, options: RecipeOptions| {
+            let with_values = RecipeOptions { values: of.values || options.values, ..options };
+            match recipe.check_options(with_values, &[], &exclusions) {
+                Ok(()) => with_values,
+                Err(_) => options,
+            }
+        };
+        of_recipe = as_paper(recipe, of_recipe);
         if self.interval.is_asked() && self.timed.is_empty() {
             return Err(Failure::usage(
                 "--interval: give --timed as well: the intervals are those of measured times",
@@ -119,17 +126,34 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
             budget: self.budget.map(|minutes| Duration::from_secs(minutes * 60)),
             exclusions: &exclusions,
         };
+        let beside: Vec<PaperRequest> = self
+            .beside
+            .iter()
+            .filter(|other| **other != recipe)
+            .map(|&recipe| {
+                let options = as_paper(recipe, RecipeOptions::default());
+                PaperRequest { recipe, options, ..request }
+            })
+            .collect();
         if self.dry.dry_run {
             let mut dry = DryRun::new(&session);
-            dry_run_paper(&mut dry, &request)?;
+            for request in std::iter::once(&request).chain(&beside) {
+                dry_run_paper(&mut dry, request)?;
+            }
             return Ok(show_steps(dry, self.format.json, output));
         }
-        let names = recipe.steps();
-        let mut outcome = paper(&session, &request, &|workload, name, found| {
-            let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
-            let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
-            output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
-        })?;
+        let make = |request: &PaperRequest| {
+            let names = request.recipe.steps();
+            paper(&session, request, &|workload, name, found| {
+                let number = 1 + names.iter().position(|step| *step == name).unwrap_or_default();
+                let found = found.map(|path| format!(": found {}", path.display())).unwrap_or_default();
+                output.note(&format!("{workload} [{number}/{}] {name}{found}", names.len()));
+            })
+        };
+        let mut outcome = make(&request)?;
+        for other in &beside {
+            outcome.add_beside(make(other)?);
+        }
         for row in outcome.time(&clock) {
             output.note(&format!("--timed: {row} is not a row of the tables that were made"));
         }
@@ -171,6 +195,7 @@ fn write<T>(
 fn refuse_recipes(options: &PaperOptions, more: &[(&str, bool)], why: &str) -> Result<(), Failure> {
     let of_recipes = [
         ("--recipe", options.recipe.is_some()),
+        ("--beside", !options.beside.is_empty()),
         ("--budget", options.budget.is_some()),
         ("--exclude", !options.exclude.exclude.is_empty()),
         ("--values", options.of_recipe.values),

@@ -37,12 +37,12 @@ pub use claim::{FigureKind, FigureRef, PaperClaim};
 pub use finding::{FindingResult, FindingVerdict};
 pub use outcome::{
     ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, OutcomeSummary,
-    PaperOutcome, RowResult, SCHEMA,
+    PaperOutcome, RecipeOutcome, RowResult, SCHEMA,
 };
-pub use paper::{names, BetterDirection, Experiment, Paper, PaperRow, RowSource, SelfOrChild};
+pub use paper::{names, BetterDirection, ClockRow, Experiment, Paper, PaperRow, RowSource, SelfOrChild};
 pub use study::{
-    change_percent, Abstraction, AbstractionCost, CostError, Study, StudyQuantity, StudyRow, StudyTable,
-    StudyVariant,
+    change_percent, Abstraction, AbstractionCost, CacheFunctions, CostError, Study, StudyQuantity, StudyRow,
+    StudyTable, StudyVariant,
 };
 pub use study_outcome::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 pub use survey::{
@@ -52,7 +52,7 @@ pub use survey::{
 pub use survey_outcome::{
     SurveyOutcome, SurveyRowResult, SurveyRun, SurveyTableResult, SurveyText, SURVEY_SCHEMA,
 };
-pub use timed::TimedFigure;
+pub use timed::{ClockSource, TimedFigure};
 
 /// Error in a paper's file.
 // Messages document the variants.

@@ -2,7 +2,10 @@
 
 use crate::claim::{judge, FigureInterval, FigureKind, FigureRef, PaperClaim};
 use crate::paper::improvement;
-use crate::{BetterDirection, CallTimes, Experiment, FindingResult, Paper, PaperRow, RowSource, TimedFigure};
+use crate::{
+    BetterDirection, CallTimes, ClockRow, ClockSource, Experiment, FindingResult, Paper, PaperRow, RowSource,
+    TimedFigure,
+};
 use kerntune_compare::{Comparison, KernelRef, Metric};
 use serde::Serialize;
 
@@ -32,8 +35,20 @@ pub struct PaperOutcome {
     pub model: String,
     /// Tables, in the paper's order.
     pub experiments: Vec<ExperimentOutcome>,
+    /// The same tables by other recipes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<RecipeOutcome>,
     /// Verdicts on the paper's claims ([`PaperOutcome::conclude`]).
     pub findings: Vec<FindingResult>,
+}
+
+/// Tables of the paper by another recipe.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecipeOutcome {
+    /// Recipe that tuned the kernels.
+    pub recipe: String,
+    /// Tables, in the paper's order.
+    pub experiments: Vec<ExperimentOutcome>,
 }
 
 /// Table of the paper with our result.
@@ -70,6 +85,9 @@ pub struct ExperimentResult {
     pub base: KernelRef,
     /// Kernel that the recipe made.
     pub tuned: KernelRef,
+    /// Kernels of the timed results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<ClockSource>,
     /// Rows of the table, in the paper's order.
     pub rows: Vec<RowResult>,
 }
@@ -93,6 +111,9 @@ pub struct RowResult {
     pub paper_improvement: String,
     /// Improvement computed from the paper's figures, in percent.
     pub paper_improvement_percent: f64,
+    /// Row of another workload that the timed result is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockRow>,
     /// Our figures; `None` if nothing corresponds to the row.
     pub ours: Option<MeasuredRow>,
     /// Reason that `ours` is `None`.
@@ -223,8 +244,14 @@ impl PaperOutcome {
             machine: machine.into(),
             model: model.into(),
             experiments: Vec::new(),
+            beside: Vec::new(),
             findings: Vec::new(),
         }
+    }
+
+    /// Adds the tables of another recipe.
+    pub fn add_beside(&mut self, other: Self) {
+        self.beside.push(RecipeOutcome { recipe: other.recipe, experiments: other.experiments });
     }
 
     /// Adds timed results to the rows. Returns the results that match no row, as `suite/row`.
@@ -233,10 +260,20 @@ impl PaperOutcome {
         let mut unused: Vec<String> = rows.map(|row| format!("{}/{}", row.suite, row.row)).collect();
         for part in &mut self.experiments {
             let ExperimentState::Measured(measured) = &mut part.state else { continue };
-            for ours in measured.rows.iter_mut().filter_map(|line| line.ours.as_mut()) {
-                ours.timed = TimedFigure::find(comparisons, &part.workload, &ours.of);
-                let name = format!("{}/{}", part.workload, ours.of);
-                unused.retain(|row| *row != name);
+            for line in &mut measured.rows {
+                let Some(ours) = &mut line.ours else { continue };
+                let own = ClockRow { workload: part.workload.clone(), row: ours.of.clone() };
+                for of in [Some(&own), line.clock.as_ref()].into_iter().flatten() {
+                    let Some((comparison, timed)) = TimedFigure::find(comparisons, of) else { continue };
+                    ours.timed = Some(timed);
+                    let source = ClockSource::of(comparison, &of.workload);
+                    if !measured.clocks.contains(&source) {
+                        measured.clocks.push(source);
+                    }
+                    let name = of.to_string();
+                    unused.retain(|row| *row != name);
+                    break;
+                }
             }
         }
         unused
@@ -250,7 +287,14 @@ impl PaperOutcome {
     /// Returns the improvement of a row in percent; without a row the smallest of all.
     fn gain(&self, of: &FigureRef) -> Result<FigureInterval, String> {
         let mut gains = Vec::new();
-        let parts = self.experiments.iter().filter(|part| of.is_of(&part.workload, &part.title));
+        let experiments = match &of.recipe {
+            Some(recipe) if *recipe != self.recipe => {
+                let other = self.beside.iter().find(|other| other.recipe == *recipe);
+                &other.ok_or_else(|| format!("give --beside {recipe} as well"))?.experiments
+            }
+            _ => &self.experiments,
+        };
+        let parts = experiments.iter().filter(|part| of.is_of(&part.workload, &part.title));
         for part in parts {
             let measured = match &part.state {
                 ExperimentState::Measured(measured) => measured,
@@ -319,7 +363,7 @@ impl ExperimentResult {
         calls: &dyn Fn(&str) -> Option<[CallTimes; 3]>,
     ) -> Self {
         let rows = experiment.rows.iter().map(|row| line(row, comparison, calls)).collect();
-        Self { base: comparison.base.clone(), tuned: comparison.tuned.clone(), rows }
+        Self { base: comparison.base.clone(), tuned: comparison.tuned.clone(), clocks: Vec::new(), rows }
     }
 }
 
@@ -371,6 +415,7 @@ fn line(
         paper_std_dev: row.std_dev,
         paper_improvement: row.improvement.clone(),
         paper_improvement_percent: row.improvement_percent(),
+        clock: row.clock.clone(),
         ours,
         because,
     }

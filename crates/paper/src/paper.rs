@@ -2,6 +2,7 @@
 
 use crate::{Error, FigureRef, PaperClaim, Result, Study, Survey};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Names and texts of the built-in papers.
 const PAPERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/data/papers.rs"));
@@ -101,6 +102,41 @@ pub enum RowSource {
     None(String),
 }
 
+/// Row of a timed workload: `WORKLOAD/ROW` in files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ClockRow {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of its row.
+    pub row: String,
+}
+
+impl TryFrom<String> for ClockRow {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((workload, row)) if !workload.is_empty() && !row.is_empty() => {
+                Ok(Self { workload: workload.into(), row: row.into() })
+            }
+            _ => Err(format!("clock = \"{text}\": give WORKLOAD/ROW")),
+        }
+    }
+}
+
+impl From<ClockRow> for String {
+    fn from(of: ClockRow) -> Self {
+        of.to_string()
+    }
+}
+
+impl fmt::Display for ClockRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.workload, self.row)
+    }
+}
+
 /// Row of a paper's table, as printed there.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawRow")]
@@ -109,6 +145,8 @@ pub struct PaperRow {
     pub name: String,
     /// Our figure for the row.
     pub source: RowSource,
+    /// Row of a timed workload that does the same, if the row's own workload has no clock.
+    pub clock: Option<ClockRow>,
     /// Unit of `base` and `optimized`.
     pub unit: String,
     /// Direction of improvement of the unit.
@@ -150,6 +188,7 @@ struct RawRow {
     function: Option<String>,
     part: Option<SelfOrChild>,
     none: Option<String>,
+    clock: Option<ClockRow>,
     unit: String,
     better: BetterDirection,
     base: f64,
@@ -176,6 +215,7 @@ impl TryFrom<RawRow> for PaperRow {
         Ok(Self {
             name: raw.name,
             source,
+            clock: raw.clock,
             unit: raw.unit,
             better: raw.better,
             base: raw.base,
@@ -306,6 +346,7 @@ mod tests {
             ("base=0\nnone='b'", "greater than 0"),
             ("base=nan\nnone='b'", "finite"),
             ("base=2\nnone='b'\nother=1", "unknown field"),
+            ("base=2\noperation='a'\nclock='batched'", "give WORKLOAD/ROW"),
         ] {
             let error = parse(row).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains("x.toml"), "{row}: {error}");

@@ -161,7 +161,7 @@ impl StudyTableResult {
 
 impl StudyRowResult {
     fn new(row: &StudyRow, costs: &[AbstractionCost]) -> Self {
-        let ours: Vec<Option<f64>> = costs.iter().map(|cost| cost.figure(row.what)).collect();
+        let ours: Vec<Option<f64>> = costs.iter().map(|cost| cost.figure(row.what, &row.cache)).collect();
         let paper: Vec<Option<f64>> = row.paper.iter().map(|figure| Some(*figure)).collect();
         Self {
             name: row.name.clone(),
@@ -201,9 +201,10 @@ mod tests {
             self_ns,
             child_ns,
             kernel_ns: 1_000,
-            lookups: None,
+            ..AbstractionCost::default()
         };
-        let costs = vec![vec![cost(143, 99), cost(110, 106), cost(95, 61)]; study.tables.len()];
+        let costs = [cost(143, 99), cost(110, 106), cost(95, 61)];
+        let costs = vec![costs.to_vec(); study.tables.len()];
         let outcome = StudyOutcome::new(&paper, study, "emulator", Vec::new(), &costs);
         let row = |what| outcome.tables[0].rows.iter().find(|row| row.what == what).unwrap();
         // The same numbers in tenths of a millisecond give the same changes.

@@ -1,8 +1,10 @@
 //! Timed results of a paper's rows.
 
 use crate::paper::improvement;
-use kerntune_stats::{RowDirection, RowVerdict, TimedComparison, TimedRow};
+use crate::ClockRow;
+use kerntune_stats::{KernelFiles, MeasuredKernel, RowDirection, RowVerdict, TimedComparison, TimedRow};
 use serde::Serialize;
+use std::fmt;
 
 /// Timed result of a row, for both kernels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,11 +30,57 @@ pub struct TimedFigure {
     pub units: [usize; 2],
 }
 
+/// Kernels of timed results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClockSource {
+    /// Workload that was timed.
+    pub workload: String,
+    /// Machine that ran it.
+    pub machine: String,
+    /// Base kernel: release and id.
+    pub base: String,
+    /// Tuned kernel: release and id.
+    pub tuned: String,
+}
+
+impl ClockSource {
+    pub(crate) fn of(comparison: &TimedComparison, workload: &str) -> Self {
+        Self {
+            workload: workload.into(),
+            machine: comparison.machine.clone(),
+            base: kernels(&comparison.base),
+            tuned: kernels(&comparison.tuned),
+        }
+    }
+}
+
+impl fmt::Display for ClockSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, machine, base, tuned } = self;
+        write!(f, "workload {workload} on {machine}: {base} against {tuned}")
+    }
+}
+
+/// Names the kernels of one side: `Linux 7.3.4 (b95360c8e0553b44)`.
+fn kernels(of: &KernelFiles) -> String {
+    let name = |kernel: &MeasuredKernel| {
+        let id = kernel.id.as_ref().or(kernel.build_id.as_ref());
+        let id = id.map(|id| format!(" ({id})")).unwrap_or_default();
+        format!("Linux {}{id}", kernel.release)
+    };
+    of.kernels.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
 impl TimedFigure {
-    /// Finds the row of a workload and an operation; returns `None` if it was not timed.
-    pub(crate) fn find(comparisons: &[TimedComparison], workload: &str, operation: &str) -> Option<Self> {
-        let mut rows = comparisons.iter().flat_map(|comparison| &comparison.rows);
-        rows.find(|row| row.suite == workload && row.row == operation).map(Self::of)
+    /// Finds a row, and the comparison that has it; returns `None` if it was not timed.
+    pub(crate) fn find<'a>(
+        comparisons: &'a [TimedComparison],
+        of: &ClockRow,
+    ) -> Option<(&'a TimedComparison, Self)> {
+        comparisons.iter().find_map(|comparison| {
+            let row = comparison.rows.iter().find(|row| row.suite == of.workload && row.row == of.row)?;
+            Some((comparison, Self::of(row)))
+        })
     }
 
     fn of(row: &TimedRow) -> Self {
@@ -90,6 +138,7 @@ mod tests {
     #[test]
     fn times_and_rates_are_counted_as_the_papers_do() {
         let [slow, fast] = [[124.0, 125.0, 126.0, 125.0], [99.0, 100.0, 101.0, 100.0]];
+        let tcp_rr = ClockRow { workload: "rr".into(), row: "tcp_rr".into() };
         for (better, base, tuned) in [(RowDirection::Lower, slow, fast), (RowDirection::Higher, fast, slow)] {
             let all = TimedComparison::new(
                 &set(better, base),
@@ -97,12 +146,14 @@ mod tests {
                 None,
                 &ComparisonOptions::default(),
             );
-            let timed = TimedFigure::find(&[all.unwrap()], "rr", "tcp_rr").unwrap();
+            let all = [all.unwrap()];
+            let (comparison, timed) = TimedFigure::find(&all, &tcp_rr).unwrap();
+            assert_eq!(comparison, &all[0]);
             assert!((timed.improvement_percent - 25.0).abs() < 1e-9, "{timed:?}");
             assert!(timed.low_percent < 25.0 && timed.high_percent.unwrap() > 25.0, "{timed:?}");
             assert_eq!((timed.verdict, timed.units), (RowVerdict::Faster, [4, 4]));
             assert!((timed.std_dev - 0.8165).abs() < 1e-3, "{timed:?}");
         }
-        assert_eq!(TimedFigure::find(&[], "rr", "tcp_rr"), None);
+        assert_eq!(TimedFigure::find(&[], &tcp_rr), None);
     }
 }

@@ -74,6 +74,16 @@ const NAMEI: &[PatchSet] = &[
         series: "6.12",
         files: files!("6.12/namei": "0001-search-directories.patch", "0002-place-of-a-process.patch"),
     },
+    PatchSet {
+        name: "namei-both",
+        series: "6.12",
+        files: files!(
+            "6.12/namei":
+            "0001-search-directories.patch",
+            "0002-place-of-a-process.patch",
+            "0003-cache-of-names.patch"
+        ),
+    },
 ];
 
 /// McRae's triggers, placed by the compiler (`docs/mcrae.md`).
@@ -182,7 +192,7 @@ mod tests {
     #[test]
     fn sets_have_names() {
         let files = |name| PatchSet::named(name, "6.12.117").map(|set| set.files.len());
-        assert_eq!([files("namei-search"), files("namei-place")], [Some(1), Some(2)]);
+        assert_eq!(["namei-search", "namei-place", "namei-both"].map(files), [Some(1), Some(2), Some(3)]);
         assert_eq!(
             [files("mcrae-compiler"), files("mcrae-macro"), files("nothing")],
             [Some(2), Some(3), None]

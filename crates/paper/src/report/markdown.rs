@@ -1,8 +1,9 @@
 //! A paper's tables beside our measurements as Markdown, for a repository's documentation.
 
 use super::findings::{counted, findings_section};
-use super::paper::{cells, columns, extremes, headline, LEGEND};
+use super::paper::{cells, clock_remarks, columns, extremes, headline, LEGEND};
 use super::parts::{how_markdown, markdown_table, plain, section_markdown};
+use super::recipes::recipes_section;
 use crate::{ExperimentOutcome, ExperimentResult, ExperimentState, PaperOutcome, RowResult};
 use kerntune_report::comparison::describe;
 
@@ -23,6 +24,9 @@ pub fn paper(outcome: &PaperOutcome, commands: &[String], written: &str) -> Stri
     );
     if !outcome.findings.is_empty() {
         page += &findings_section(&outcome.findings, counted(&outcome.findings)).markdown();
+    }
+    if let Some(section) = recipes_section(outcome) {
+        page += &section.markdown();
     }
     for part in &outcome.experiments {
         page += &part_markdown(part);
@@ -50,7 +54,8 @@ fn table(measured: &ExperimentResult) -> String {
     let mut out = markdown_table(heads.join(" | ").trim_start(), sides, &rows);
     let reason =
         |row: &RowResult| Some(format!("- {}: {}\n", plain(&row.name), plain(row.because.as_ref()?)));
-    let remarks: String = measured.rows.iter().filter_map(reason).collect();
+    let mut remarks: String = measured.rows.iter().filter_map(reason).collect();
+    remarks.extend(clock_remarks(measured).iter().map(|text| format!("- {}\n", plain(text))));
     if !remarks.is_empty() {
         out += &format!("\n{remarks}");
     }

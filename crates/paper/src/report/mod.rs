@@ -5,5 +5,6 @@ pub mod markdown;
 pub mod paper;
 pub mod paper_page;
 mod parts;
+mod recipes;
 pub mod study;
 pub mod survey;

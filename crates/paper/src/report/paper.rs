@@ -1,7 +1,8 @@
 //! A paper's tables beside our measurements, as text.
 
 use super::findings::{counted, findings_text};
-use super::parts::{head, legend_text, line};
+use super::parts::{head, legend_text, line, percent};
+use super::recipes::recipes_section;
 use crate::{
     BetterDirection, ExperimentOutcome, ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow,
     PaperOutcome, RowResult,
@@ -28,6 +29,9 @@ pub fn table(outcome: &PaperOutcome, style: Style) -> String {
     if !outcome.findings.is_empty() {
         let title = format!("Findings: {}", counted(&outcome.findings));
         out += &findings_text(&title, &outcome.findings, style);
+    }
+    if let Some(section) = recipes_section(outcome) {
+        out += &section.text(style);
     }
     for part in &outcome.experiments {
         out += &part_text(part, style);
@@ -158,7 +162,24 @@ fn measured_table(part: &ExperimentOutcome, measured: &ExperimentResult, style: 
     }
     remark(&format!("base   {}", describe(&measured.base)));
     remark(&format!("tuned  {}", describe(&measured.tuned)));
+    for text in clock_remarks(measured) {
+        remark(&text);
+    }
     out
+}
+
+/// Returns the remarks on the timed results: their kernels, and the rows of other workloads.
+pub(crate) fn clock_remarks(measured: &ExperimentResult) -> Vec<String> {
+    let mut remarks: Vec<String> =
+        measured.clocks.iter().map(|source| format!("by the clock: {source}")).collect();
+    for line in &measured.rows {
+        let timed = line.ours.as_ref().and_then(|ours| ours.timed.as_ref());
+        if let (Some(of), Some(timed)) = (&line.clock, timed) {
+            let [base, tuned] = timed.units;
+            remarks.push(format!("{}: by the clock row {of}, {base} and {tuned} boots", line.name));
+        }
+    }
+    remarks
 }
 
 /// Returns the remark on rows where more is better.
@@ -205,11 +226,6 @@ pub(crate) fn std_dev(ours: &MeasuredRow) -> String {
     ours.timed
         .as_ref()
         .map_or(String::new(), |timed| format!("{} {}", number::figure(timed.std_dev), timed.unit))
-}
-
-/// Formats a signed percentage: `+11.8 %`.
-pub(crate) fn percent(value: f64) -> String {
-    format!("{} %", number::change(value, 1))
 }
 
 /// Formats the A/A difference in per cent.

@@ -1,8 +1,9 @@
 //! A paper's tables beside ours, with bars of the improvements.
 
 use super::findings::findings_section;
-use super::paper::{aa, extremes, gain_text, headline, is_timed, percent, std_dev, timed_text};
-use super::parts::section_page;
+use super::paper::{aa, clock_remarks, extremes, gain_text, headline, is_timed, std_dev, timed_text};
+use super::parts::{percent, section_page};
+use super::recipes::recipes_section;
 use crate::{ExperimentResult, ExperimentState, ImprovementFigure, MeasuredRow, PaperOutcome, RowResult};
 use kerntune_report::comparison::describe;
 use kerntune_report::html::{document, minus, model_tag, px, scroll};
@@ -34,6 +35,7 @@ pub fn page(outcome: &PaperOutcome, commands: &[String], written: &str) -> Strin
     };
     let content = html! {
         @if !outcome.findings.is_empty() { (findings_section(&outcome.findings, String::new()).page()) }
+        @if let Some(section) = recipes_section(outcome) { (section.page()) }
         @for part in &outcome.experiments {
             (section_page(&part.title, &part.about, &html! {
                 @match &part.state {
@@ -148,7 +150,10 @@ fn table(measured: &ExperimentResult) -> Markup {
     };
     html! {
         (scroll("Figures", &table))
-        p.quiet { "Base: " (describe(&measured.base)) "." br; "Tuned: " (describe(&measured.tuned)) "." }
+        p.quiet {
+            "Base: " (describe(&measured.base)) "." br; "Tuned: " (describe(&measured.tuned)) "."
+            @for text in clock_remarks(measured) { br; (text) "." }
+        }
     }
 }
 

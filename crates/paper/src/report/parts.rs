@@ -2,7 +2,7 @@
 
 use kerntune_report::html::scroll;
 use kerntune_table::columns::{Alignment, TableBuilder, TextCell, TextTable};
-use kerntune_table::{printable, Style, TextRole};
+use kerntune_table::{number, printable, Style, TextRole};
 use maud::{html, Markup};
 
 /// Table or figure with its title.
@@ -53,6 +53,11 @@ impl PaperSection {
         };
         section_page(&self.title, &self.about, &scroll(&self.title, &content))
     }
+}
+
+/// Formats a signed percentage: `+11.8 %`.
+pub(crate) fn percent(value: f64) -> String {
+    format!("{} %", number::change(value, 1))
 }
 
 /// Renders a line of text.

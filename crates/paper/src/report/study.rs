@@ -1,9 +1,8 @@
 //! Tables of a study, the paper's figures beside ours: as text, Markdown and a page.
 
 use super::findings::{counted, findings_section, findings_text};
-use super::paper::percent;
 use super::parts::{
-    how_markdown, legend_page, legend_text, line, plain, section_page, PaperSection, SectionContent,
+    how_markdown, legend_page, legend_text, line, percent, plain, section_page, PaperSection, SectionContent,
 };
 use crate::{StudyKernel, StudyOutcome, StudyRowResult, StudyTableResult};
 use kerntune_report::comparison::describe;
@@ -27,12 +26,15 @@ const LEGEND: [(&str, &str); 3] = [
 
 /// Summarizes the outcome in a sentence.
 fn headline(outcome: &StudyOutcome) -> String {
-    let of = |row: &StudyRowResult| Some((*row.paper_change_percent.last()?, *row.change_percent.last()?));
+    let of = |row: &StudyRowResult| {
+        let last = row.paper_change_percent.len().checked_sub(1)?;
+        Some((last + 1, row.paper_change_percent[last]?, (*row.change_percent.get(last)?)?))
+    };
     let rows = outcome.tables.iter().flat_map(|table| &table.rows);
     let total = rows.filter(|row| row.name == "total").find_map(of);
     match total {
-        Some((Some(paper), Some(ours))) => format!(
-            "{} costs {} from the first kernel to the last; in the paper {}.",
+        Some((last, paper, ours)) => format!(
+            "{} costs {} from kernel 1 to kernel {last}; in the paper {}.",
             capital(&outcome.abstraction),
             percent(ours),
             percent(paper)

@@ -59,9 +59,8 @@ pub fn study(
     let mut costs = vec![Vec::new(); study.tables.len()];
     for (variant, kernel, recorded) in &made {
         let profile = Profile::load(&recorded.path)?;
-        let cache = (!variant.looked.is_empty()).then_some((&variant.looked[..], &variant.missed[..]));
         for (table, costs) in study.tables.iter().zip(&mut costs) {
-            let cost = AbstractionCost::of(&profile, &table.region, &study.abstraction, cache);
+            let cost = AbstractionCost::of(&profile, &table.region, &study.abstraction, &variant.caches);
             let label = kernel.manifest.label.clone();
             costs.push(cost.map_err(|source| RunError::Study { kernel: label, source })?);
         }

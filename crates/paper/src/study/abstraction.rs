@@ -1,9 +1,9 @@
 //! Cost of several functions together, over all their callers.
 
-use super::StudyQuantity;
+use super::{CacheFunctions, StudyQuantity};
 use kerntune_profile::{CallKind, FunctionIndex, PathKind, PathNode, Profile, RegionScope};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Set of functions that together do what one function of an older kernel did.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Abstraction {
 
 /// Cost of an abstraction in the regions of a name. Times are nanoseconds of the exact machine, one
 /// for each instruction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AbstractionCost {
     /// Number of uses.
     pub uses: u64,
@@ -32,8 +32,12 @@ pub struct AbstractionCost {
     pub child_ns: u64,
     /// Time in all functions of the kernel.
     pub kernel_ns: u64,
-    /// Lookups in a cache, and lookups that found nothing; `None` for a kernel without a cache.
-    pub lookups: Option<(u64, u64)>,
+    /// Time in system calls, interrupts left out.
+    pub system_call_ns: u64,
+    /// Time in user code.
+    pub user_ns: u64,
+    /// Lookups in each cache of the kernel, and those that it answered.
+    pub lookups: BTreeMap<String, (u64, u64)>,
 }
 
 /// Reason that the cost of an abstraction is unknown.
@@ -69,8 +73,7 @@ fn plain(name: &str) -> &str {
 }
 
 impl AbstractionCost {
-    /// Computes the cost in the regions called `region`. `cache` has the functions of lookups and
-    /// of lookups that found nothing.
+    /// Computes the cost in the regions called `region`, in a kernel with these `caches`.
     ///
     /// Interrupts in between do not count.
     ///
@@ -80,7 +83,7 @@ impl AbstractionCost {
         profile: &Profile,
         region: &str,
         of: &Abstraction,
-        cache: Option<(&[String], &[String])>,
+        caches: &BTreeMap<String, CacheFunctions>,
     ) -> Result<Self, CostError> {
         let tables = &profile.tables;
         let scope =
@@ -99,7 +102,10 @@ impl AbstractionCost {
             cost.kernel_ns += row.self_ticks.get();
             sums.entry(row.function).or_default()[0] += row.self_ticks.get();
         }
+        let regions = tables.regions.iter().filter(|row| scope.contains(row.region));
+        cost.user_ns = regions.map(|row| row.user_ticks.get()).sum();
         let mut inside: Vec<bool> = Vec::with_capacity(tables.paths.len());
+        let mut in_call: Vec<bool> = Vec::with_capacity(tables.paths.len());
         for row in &tables.paths {
             let parent = inside.get(row.parent as usize).copied().filter(|_| row.parent != PathNode::ROOT);
             let is_function = row.kind == PathKind::Function;
@@ -107,10 +113,20 @@ impl AbstractionCost {
             let below =
                 parent.unwrap_or(false) && row.how != CallKind::Interrupt && !has(&outside, row.function);
             inside.push(is_own || below);
+            let caller = in_call.get(row.parent as usize).copied().filter(|_| row.parent != PathNode::ROOT);
+            let is_in_call = match row.how {
+                CallKind::Syscall => true,
+                CallKind::Interrupt => false,
+                _ => caller.unwrap_or(false),
+            };
+            in_call.push(is_in_call);
             if !scope.contains(row.region) || !is_function {
                 continue;
             }
             sums.entry(row.function).or_default()[1] += row.self_ticks.get();
+            if is_in_call {
+                cost.system_call_ns += row.self_ticks.get();
+            }
             match (is_own, below) {
                 (true, _) => cost.self_ns += row.self_ticks.get(),
                 (false, true) => cost.child_ns += row.self_ticks.get(),
@@ -130,14 +146,23 @@ impl AbstractionCost {
         if cost.uses == 0 {
             return Err(CostError::Unused { function: of.once.clone(), region: region.into() });
         }
-        cost.lookups = cache.map(|(looked, missed)| (calls(looked), calls(missed)));
+        let answered = |of: &CacheFunctions| {
+            let looked = calls(&of.looked);
+            let found = match of.found.is_empty() {
+                true => looked.saturating_sub(calls(&of.missed)),
+                false => calls(&of.found),
+            };
+            (looked, found)
+        };
+        cost.lookups = caches.iter().map(|(name, of)| (name.clone(), answered(of))).collect();
         Ok(cost)
     }
 
-    /// Returns a quantity; `None` for hits of a kernel without a cache.
-    pub fn figure(&self, what: StudyQuantity) -> Option<f64> {
+    /// Returns a quantity; `None` for hits of a kernel without that `cache`.
+    pub fn figure(&self, what: StudyQuantity, cache: &str) -> Option<f64> {
         let each = |ns: u64| ns as f64 / self.uses as f64;
-        let share = |ns: u64| 100.0 * ns as f64 / self.kernel_ns.max(1) as f64;
+        let percent = |ns: u64, of: u64| 100.0 * ns as f64 / of.max(1) as f64;
+        let share = |ns: u64| percent(ns, self.kernel_ns);
         let total = self.self_ns + self.child_ns;
         Some(match what {
             StudyQuantity::Itself => each(self.self_ns),
@@ -147,11 +172,15 @@ impl AbstractionCost {
             StudyQuantity::ChildPercent => share(self.child_ns),
             StudyQuantity::TotalPercent => share(total),
             StudyQuantity::HitPercent => {
-                let (looked, missed) = self.lookups.filter(|(looked, _)| *looked > 0)?;
-                100.0 * looked.saturating_sub(missed) as f64 / looked as f64
+                let (looked, found) = self.lookups.get(cache).filter(|(looked, _)| *looked > 0)?;
+                percent(*found, *looked)
             }
+            StudyQuantity::SystemCallPercent => percent(total, self.system_call_ns),
+            StudyQuantity::CyclesPercent => percent(total, self.kernel_ns + self.user_ns),
+            StudyQuantity::SystemPercent => percent(self.kernel_ns, self.kernel_ns + self.user_ns),
             StudyQuantity::Uses => self.uses as f64,
             StudyQuantity::Kernel => self.kernel_ns as f64,
+            StudyQuantity::User => self.user_ns as f64,
         })
     }
 }
@@ -167,7 +196,7 @@ mod tests {
     fn profile() -> Profile {
         let names = ["caller", "walk.isra.0", "step", "hash", "create", "interrupt"];
         let tree = [
-            (PathNode::ROOT, 0, CallKind::Call, 1, 7),
+            (PathNode::ROOT, 0, CallKind::Syscall, 1, 7),
             (0, 1, CallKind::Call, 2, 10),
             (1, 2, CallKind::Call, 4, 5),
             (2, 3, CallKind::Call, 4, 3),
@@ -208,8 +237,9 @@ mod tests {
         };
         let region = RegionStats {
             name: "mix".into(),
-            elapsed_ticks: Ticks(185),
-            busy_ticks: Ticks(185),
+            elapsed_ticks: Ticks(300),
+            busy_ticks: Ticks(300),
+            user_ticks: Ticks(115),
             operations: 1,
             ..RegionStats::default()
         };
@@ -234,25 +264,41 @@ mod tests {
 
     #[test]
     fn what_it_calls_is_its_own_but_for_what_is_outside() {
-        let (looked, missed) = (["step".to_string()], ["hash".to_string()]);
-        let cost = AbstractionCost::of(&profile(), "mix", &namei(), Some((&looked, &missed))).unwrap();
+        let cache = |looked: &str, found: &[&str], missed: &[&str]| CacheFunctions {
+            looked: vec![looked.into()],
+            found: found.iter().map(|name| name.to_string()).collect(),
+            missed: missed.iter().map(|name| name.to_string()).collect(),
+        };
+        let caches = BTreeMap::from([
+            ("less".to_string(), cache("step", &[], &["hash"])),
+            ("found".to_string(), cache("step", &["create"], &[])),
+        ]);
+        let cost = AbstractionCost::of(&profile(), "mix", &namei(), &caches).unwrap();
         assert_eq!((cost.uses, cost.self_ns, cost.child_ns, cost.kernel_ns), (2, 15, 3, 185));
-        assert_eq!(cost.figure(StudyQuantity::Total), Some(9.0));
-        assert_eq!(cost.figure(StudyQuantity::TotalPercent), Some(100.0 * 18.0 / 185.0));
-        assert_eq!(cost.lookups, Some((4, 6)));
-        assert_eq!(cost.figure(StudyQuantity::HitPercent), Some(0.0), "more misses than lookups are no hits");
+        let figure = |what| cost.figure(what, "less");
+        assert_eq!(figure(StudyQuantity::Total), Some(9.0));
+        assert_eq!(figure(StudyQuantity::TotalPercent), Some(100.0 * 18.0 / 185.0));
+        // The system call is `caller`, with all below it but the interrupt of 50.
+        assert_eq!((cost.system_call_ns, cost.user_ns), (135, 115));
+        assert_eq!(figure(StudyQuantity::SystemCallPercent), Some(100.0 * 18.0 / 135.0));
+        assert_eq!(figure(StudyQuantity::CyclesPercent), Some(6.0));
+        assert_eq!(figure(StudyQuantity::SystemPercent), Some(100.0 * 185.0 / 300.0));
+        assert_eq!(figure(StudyQuantity::HitPercent), Some(0.0), "more misses than lookups are no hits");
+        assert_eq!(cost.figure(StudyQuantity::HitPercent, "found"), Some(25.0));
+        assert_eq!(cost.figure(StudyQuantity::HitPercent, "other"), None);
     }
 
     #[test]
     fn what_is_not_there_is_an_error() {
         let other = Abstraction { once: "namei".into(), ..namei() };
         let error = |region: &str, of: &Abstraction| {
-            AbstractionCost::of(&profile(), region, of, None).unwrap_err().to_string()
+            AbstractionCost::of(&profile(), region, of, &BTreeMap::new()).unwrap_err().to_string()
         };
         assert!(error("ls", &namei()).contains("no region ls"));
         assert!(error("mix", &other).contains("namei was never called in region mix"));
         let mut cut = profile();
         cut.tables.paths[3].self_ticks.0 += 1;
-        assert!(matches!(AbstractionCost::of(&cut, "mix", &namei(), None), Err(CostError::Cut { .. })));
+        let cost = AbstractionCost::of(&cut, "mix", &namei(), &BTreeMap::new());
+        assert!(matches!(cost, Err(CostError::Cut { .. })));
     }
 }

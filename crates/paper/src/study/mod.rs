@@ -7,6 +7,7 @@ mod abstraction;
 pub use abstraction::{Abstraction, AbstractionCost, CostError};
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Kernels and tables of a study.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -37,10 +38,22 @@ pub struct StudyVariant {
     pub paper: String,
     /// Set of our patches; `None` for the unpatched kernel.
     pub patches: Option<String>,
-    /// Functions whose calls are lookups in this kernel's cache.
+    /// Caches of this kernel by name, as [`StudyRow::cache`] refers to them.
     #[serde(default)]
+    pub caches: BTreeMap<String, CacheFunctions>,
+}
+
+/// Functions whose calls tell how often a cache answers. With `found`, answers are the calls of
+/// these; otherwise the lookups less the calls of `missed`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheFunctions {
+    /// Functions whose calls are lookups.
     pub looked: Vec<String>,
-    /// Functions whose calls are lookups that found nothing.
+    /// Functions whose calls are lookups that were answered.
+    #[serde(default)]
+    pub found: Vec<String>,
+    /// Functions whose calls are lookups that were not.
     #[serde(default)]
     pub missed: Vec<String>,
 }
@@ -72,9 +85,12 @@ pub struct StudyRow {
     /// Unit of the paper's figures; empty if it has none.
     #[serde(default)]
     pub unit: String,
-    /// The paper's figure of each kernel, in their order; empty if it has none.
+    /// The paper's figures of the first kernels, in their order; empty if it has none.
     #[serde(default)]
     pub paper: Vec<f64>,
+    /// Cache of a row with [`StudyQuantity::HitPercent`].
+    #[serde(default)]
+    pub cache: String,
 }
 
 /// Countable quantity of an abstraction.
@@ -94,12 +110,20 @@ pub enum StudyQuantity {
     ChildPercent,
     /// Sum of `SelfPercent` and `ChildPercent`.
     TotalPercent,
-    /// Lookups that the cache answered, in percent.
+    /// Total, in percent of the time of system calls.
+    SystemCallPercent,
+    /// Total, in percent of the time of kernel and user code.
+    CyclesPercent,
+    /// Time of the kernel, in percent of that of kernel and user code.
+    SystemPercent,
+    /// Lookups that a cache answered, in percent.
     HitPercent,
     /// Number of uses.
     Uses,
     /// Time of the whole kernel.
     Kernel,
+    /// Time of user code.
+    User,
 }
 
 impl StudyQuantity {
@@ -108,16 +132,18 @@ impl StudyQuantity {
         match self {
             Self::Itself | Self::Child | Self::Total => "instructions/use",
             Self::SelfPercent | Self::ChildPercent | Self::TotalPercent => "% of kernel",
+            Self::SystemCallPercent => "% of system calls",
+            Self::CyclesPercent | Self::SystemPercent => "% of all",
             Self::HitPercent => "%",
             Self::Uses => "uses",
-            Self::Kernel => "instructions",
+            Self::Kernel | Self::User => "instructions",
         }
     }
 
     /// Checks whether a change of the quantity is meaningful. A share of a total that shrinks
     /// itself is not.
     pub fn has_change(self) -> bool {
-        matches!(self, Self::Itself | Self::Child | Self::Total | Self::Kernel)
+        matches!(self, Self::Itself | Self::Child | Self::Total | Self::Kernel | Self::User)
     }
 }
 
@@ -134,20 +160,22 @@ impl Study {
         if self.kernels.is_empty() {
             return row_error("study", "", "there is no kernel");
         }
-        if self.kernels.iter().any(|kernel| kernel.looked.is_empty() != kernel.missed.is_empty()) {
-            return row_error("study", "", "a kernel needs both looked and missed, or neither");
+        let mut caches = self.kernels.iter().flat_map(|kernel| kernel.caches.values());
+        if caches.any(|cache| cache.looked.is_empty() || cache.found.is_empty() == cache.missed.is_empty()) {
+            return row_error("study", "", "a cache needs looked, and one of found and missed");
         }
         if self.abstraction.functions.is_empty() {
             return row_error("study", "", "the abstraction has no functions");
         }
         for table in &self.tables {
             for row in &table.rows {
-                if !row.paper.is_empty() && row.paper.len() != self.kernels.len() {
-                    return row_error(
-                        &table.title,
-                        &row.name,
-                        "the paper's figures are not as many as the kernels",
-                    );
+                if row.paper.len() > self.kernels.len() {
+                    return row_error(&table.title, &row.name, "the paper has more figures than kernels");
+                }
+                let is_known = self.kernels.iter().any(|kernel| kernel.caches.contains_key(&row.cache));
+                if is_known != (row.what == StudyQuantity::HitPercent) {
+                    let why = "hit_percent, and nothing else, needs the cache of a kernel";
+                    return row_error(&table.title, &row.name, why);
                 }
                 if row.paper.iter().any(|figure| !figure.is_finite() || *figure < 0.0) {
                     return row_error(&table.title, &row.name, "figures must be finite and not below 0");

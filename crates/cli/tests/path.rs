@@ -346,7 +346,7 @@ fn what_needs_a_damaged_kernel_or_run_says_so() {
     };
     let advice = run(&["advise", &name]);
     words(&advice, &["kernels/k/result.json", "is damaged", "rules were not asked: ", "timer-rate"]);
-    assert!(String::from_utf8_lossy(&advice.stdout).contains(" of 40 rules apply"), "{}", said(&advice));
+    assert!(String::from_utf8_lossy(&advice.stdout).contains(" of 44 rules apply"), "{}", said(&advice));
     words(&html(), &["kernels/k/result.json", "is damaged", "so the page has no source and code"]);
     assert!(page.is_file());
     words(&run(&["kernel", "show", "k"]), &["kernels/k/result.json"]);

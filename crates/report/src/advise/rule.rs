@@ -95,6 +95,12 @@ impl AdviceRule {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Returns the change in the form that `kerntune ablate` takes, without its name; empty if there
+    /// is none.
+    pub fn change(&self) -> &Table {
+        &self.change
+    }
 }
 
 /// Checks that a condition is complete and consistent; the error says what is wrong.

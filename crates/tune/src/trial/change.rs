@@ -45,6 +45,12 @@ pub struct TrialChange {
     /// Commands that run before the workload's own setup.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
+    /// Command in front of each service's: `["chrt", "-r", "1"]`.
+    #[serde(default)]
+    pub wrap_services: Vec<String>,
+    /// Command in front of the command of each step and of each warm-up.
+    #[serde(default)]
+    pub wrap_steps: Vec<String>,
     /// Recipe that tunes the kernel for the workload.
     #[serde(default)]
     pub recipe: Option<String>,
@@ -86,7 +92,9 @@ fn read(text: &str, path: &Path) -> Result<Vec<TrialChange>, String> {
         }
         if change.is_empty() {
             return refused(
-                "changes nothing: give it config, patches, kcflags, command_line, sysctl, env, setup or recipe".into(),
+                "changes nothing: give it config, patches, kcflags, command_line, sysctl, env, setup, wrap_services, \
+                 wrap_steps or recipe"
+                    .into(),
             );
         }
         if change.command_line.contains(|c: char| c.is_control()) {
@@ -126,8 +134,20 @@ fn is_config_line(line: &str) -> bool {
 impl TrialChange {
     fn is_empty(&self) -> bool {
         // Every field is named here, so that a new one is not forgotten.
-        let Self { name: _, about: _, config, patches, kcflags, command_line, sysctl, env, setup, recipe } =
-            self;
+        let Self {
+            name: _,
+            about: _,
+            config,
+            patches,
+            kcflags,
+            command_line,
+            sysctl,
+            env,
+            setup,
+            wrap_services,
+            wrap_steps,
+            recipe,
+        } = self;
         config.is_empty()
             && patches.is_empty()
             && kcflags.is_empty()
@@ -135,6 +155,8 @@ impl TrialChange {
             && sysctl.is_empty()
             && env.is_empty()
             && setup.is_empty()
+            && wrap_services.is_empty()
+            && wrap_steps.is_empty()
             && recipe.is_none()
     }
 
@@ -145,14 +167,14 @@ impl TrialChange {
     }
 
     /// Applies the change to the request of a kernel.
-    pub(super) fn apply_to_build(&self, request: &mut BuildRequest) {
+    pub fn apply_to_build(&self, request: &mut BuildRequest) {
         request.extra.extend_from_slice(&self.config);
         request.patches.extend_from_slice(&self.patches);
         request.kcflags.extend_from_slice(&self.kcflags);
     }
 
     /// Applies the change to the workload. Of several changes the last one wins.
-    pub(super) fn apply_to_workload(&self, workload: &mut Workload) {
+    pub fn apply_to_workload(&self, workload: &mut Workload) {
         let line = self.command_line.trim();
         if !line.is_empty() {
             workload.append = format!("{} {line}", workload.append).trim().to_owned();
@@ -163,6 +185,16 @@ impl TrialChange {
         };
         let first: Vec<_> = self.sysctl.iter().map(knob).chain(self.setup.clone()).collect();
         workload.setup.splice(0..0, first);
+        let wrap = |command: &mut Vec<String>, with: &[String]| {
+            command.splice(0..0, with.iter().cloned());
+        };
+        for service in &mut workload.services {
+            wrap(&mut service.command, &self.wrap_services);
+        }
+        for run in [&mut workload.training, &mut workload.measured] {
+            let steps = run.steps.iter_mut().map(|step| &mut step.command);
+            steps.chain(&mut run.warmup).for_each(|command| wrap(command, &self.wrap_steps));
+        }
     }
 }
 
@@ -188,6 +220,24 @@ mod tests {
         assert_eq!(workload.append, "nohz=off");
         assert_eq!(workload.setup[..2], [vec!["busybox", "sysctl", "-w", "vm.swappiness=0"], vec!["true"]]);
         assert_eq!(workload.setup[2..], before);
+    }
+
+    #[test]
+    fn commands_are_wrapped() {
+        let text = "[[change]]\nname = \"a\"\nwrap_services = [\"chrt\", \"-r\", \"1\"]\n\
+                    wrap_steps = [\"taskset\", \"1\"]\n";
+        let mut workload = Workload::find("redis", &[]).unwrap();
+        let before = workload.clone();
+        read(text).unwrap()[0].apply_to_workload(&mut workload);
+        for (service, plain) in workload.services.iter().zip(&before.services) {
+            assert_eq!(service.command[..3], ["chrt", "-r", "1"]);
+            assert_eq!(service.command[3..], plain.command);
+        }
+        for (step, plain) in workload.measured.steps.iter().zip(&before.measured.steps) {
+            assert_eq!(step.command[..2], ["taskset", "1"]);
+            assert_eq!(step.command[2..], plain.command);
+        }
+        assert!(!workload.services.is_empty());
     }
 
     #[test]

@@ -107,7 +107,7 @@ const SELFTEST: GuestProgram = GuestProgram {
 };
 
 /// Programs that workloads may run.
-const PROGRAMS: [GuestProgram; 17] = [
+const PROGRAMS: [GuestProgram; 18] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
@@ -127,6 +127,7 @@ const PROGRAMS: [GuestProgram; 17] = [
     suite!("remote", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "kt_rr.h", "remote.c"),
     suite!("osbench", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "osbench.c"),
     suite!("ipc", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "ipc.c"),
+    suite!("tunings", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "tunings.c"),
     suite!("shuffle", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "shuffle.c"),
     suite!("operations", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "operations.c"),
     suite!(

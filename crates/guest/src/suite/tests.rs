@@ -40,6 +40,7 @@ fn the_suites_have_the_rows_of_their_papers() {
         ("rr", 11, "tcp_rr", "getpid"),
         ("batched", 15, "nop", "mix"),
         ("ipc", 4, "semop_rr", "pipe_rr"),
+        ("tunings", 16, "pread_raw", "transaction"),
         ("shuffle", 3, "map", "merge"),
         ("operations", 6, "direct_read", "futex_wake"),
         ("redis", 2, "redis_set", "redis_get"),

@@ -16,7 +16,7 @@
  * transaction                        what a server does: attach to shared memory, read, wake a group. KT_SHARED=huge, KT_READS=aio
  *                                    and KT_POLICY=rr in the environment choose how
  *
- * Talks to: the recorder by marks (kt_mark.h); `data/workloads/tunings.toml` runs it.
+ * Talks to: the recorder by marks (kt_mark.h); `data/workloads/tunings.toml` and `tunings-disk.toml` run it.
  */
 #define _GNU_SOURCE
 #include "kt_peer.h"

@@ -241,15 +241,38 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_refused() {
+        let with_change = |name: &str| {
+            format!(
+                "[[survey.finding]]\nsays='a'\nmeasure='path-length'\nat={{workload='rr',changes=['{name}']}}\n\
+                 at_least=1\n"
+            )
+        };
         for (findings, words) in [
             ("[[survey.finding]]\nsays='a'\n", "`cannot` with the reason"),
             ("[[survey.finding]]\nsays='a'\nmeasure='path-length'\nat={workload='rr'}\n", "at_least"),
             ("[[survey.finding]]\nsays='a'\nmeasure='speed'\n", "unknown variant"),
             ("[[survey.table]]\ntitle='t'\n[[survey.table.row]]\nname='r'\n", "`none` with the reason"),
+            (&with_change("no-such-change"), "no rule with a change has this name"),
+            // A rule without a change.
+            (&with_change("lock-contention"), "no rule with a change has this name"),
+            ("[[survey.change]]\nname='a'\nrecipe='layout'\n", "it has patches or a recipe"),
         ] {
             let error = parse(findings).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn a_change_is_the_papers_own_or_a_rules() {
+        let paper = parse("[[survey.change]]\nname='own'\ncommand_line='no5lvl'\n").unwrap();
+        let survey = paper.survey.unwrap();
+        assert_eq!(survey.change("own").unwrap().command_line, "no5lvl");
+        let rule = survey.change("tcp-timestamps").unwrap();
+        assert_eq!(
+            (rule.name.as_str(), rule.sysctl["net.ipv4.tcp_timestamps"].as_str()),
+            ("tcp-timestamps", "0")
+        );
+        assert!(survey.change("lock-contention").is_none());
     }
 
     #[test]

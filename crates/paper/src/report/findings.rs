@@ -38,11 +38,18 @@ fn word(seen: FindingVerdict) -> &'static str {
 
 /// Formats the place of a measurement: `rr, region fork_exec, 4 CPUs`.
 pub(crate) fn place(place: Option<&RunLocation>) -> String {
-    let Some(RunLocation { workload, region, cpus, patches, data: _ }) = place else { return String::new() };
+    let Some(RunLocation { workload, region, cpus, patches, source, changes, data: _ }) = place else {
+        return String::new();
+    };
     let region = region.as_ref().map_or(String::new(), |name| format!(" {name}"));
     let cpus = cpus.map_or(String::new(), |cpus| format!(", {cpus} CPUs"));
     let patches = patches.as_ref().map_or(String::new(), |set| format!(", {set}"));
-    format!("{workload}{region}{cpus}{patches}")
+    let source = source.as_ref().map_or(String::new(), |source| format!(", {source}"));
+    let changes = match changes.is_empty() {
+        true => String::new(),
+        false => format!(", with {}", changes.join(" + ")),
+    };
+    format!("{workload}{region}{cpus}{patches}{source}{changes}")
 }
 
 /// Formats a figure and its condition: `12.3 % of busy, at least 30`.

@@ -24,6 +24,8 @@ pub enum RunError {
     Tune(#[from] kerntune_tune::Error),
     #[error("there are no patches {set} for Linux {version}: take a source of the series 6.12 (--source debian:6.12)")]
     NoPatches { set: String, version: String },
+    #[error("no change {change}: give a [[survey.change]] or a rule of advice with a change")]
+    NoChange { change: String },
     #[error("kernel {kernel}: {source}")]
     Study { kernel: String, source: CostError },
 }
@@ -37,7 +39,7 @@ impl ClassifyError for RunError {
             Self::Profile(inner) => inner.class(),
             Self::Tune(inner) => inner.class(),
             Self::Analyze(_) | Self::Study { .. } => ErrorClass::RecordingFailure,
-            Self::Compare(_) | Self::NoPatches { .. } => ErrorClass::Usage,
+            Self::Compare(_) | Self::NoPatches { .. } | Self::NoChange { .. } => ErrorClass::Usage,
         }
     }
 }

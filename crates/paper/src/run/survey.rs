@@ -2,7 +2,7 @@
 //! findings are looked up in the recordings.
 
 use super::study::{dry_patched, patched};
-use super::Result;
+use super::{Result, RunError};
 use crate::{BoundaryPath, Measure, Paper, PathCount, RunLocation, Survey, SurveyOutcome, SurveyRun};
 use kerntune_analyze::anatomy::{anatomy, AnatomyRequest};
 use kerntune_analyze::TraceFile;
@@ -153,8 +153,7 @@ pub fn dry_run(dry: &mut DryRun, request: &SurveyRequest) -> Result<()> {
             continue;
         }
         let mut steps = DryRun::new(dry.session());
-        let workload = workload(request, &place)?;
-        let asked = with_needs(request.build.clone(), [&workload]);
+        let (workload, asked) = asked(request, &place)?;
         let mut kernel = steps.kernel("build the kernel", &asked)?;
         if let Some(set) = &place.patches {
             kernel = dry_patched(&mut steps, &asked, set, kernel.as_ref())?;
@@ -173,15 +172,29 @@ pub fn dry_run(dry: &mut DryRun, request: &SurveyRequest) -> Result<()> {
     Ok(())
 }
 
-fn workload(request: &SurveyRequest, place: &RunLocation) -> Result<Workload> {
+/// Returns the workload of a place, and the request of its kernel without the place's patches.
+fn asked(request: &SurveyRequest, place: &RunLocation) -> Result<(Workload, BuildRequest)> {
     let mut workload = Workload::find(&place.workload, request.workloads)?;
     workload.cpus = place.cpus.unwrap_or(workload.cpus);
-    Ok(workload)
+    let mut build = with_needs(request.build.clone(), [&workload]);
+    if let Some(source) = &place.source {
+        build.source = source.parse()?;
+        build.label = format!("{}-{}", build.label, source.rsplit(':').next().unwrap_or_default());
+    }
+    for name in &place.changes {
+        let no_change = || RunError::NoChange { change: name.clone() };
+        let change = request.survey.change(name).ok_or_else(no_change)?;
+        change.apply_to_build(&mut build);
+        change.apply_to_workload(&mut workload);
+        if change.is_of_kernel() {
+            build.label = format!("{}-with-{name}", build.label);
+        }
+    }
+    Ok((workload, build))
 }
 
 fn prepare_run(session: &Session, request: &SurveyRequest, place: &RunLocation) -> Result<PreparedRun> {
-    let workload = workload(request, place)?;
-    let asked = with_needs(request.build.clone(), [&workload]);
+    let (workload, asked) = asked(request, place)?;
     let mut kernel = build(session.work, &asked, session.progress)?;
     if let Some(set) = &place.patches {
         kernel = build(session.work, &patched(session, &asked, set, &kernel)?, session.progress)?;

@@ -34,6 +34,11 @@ pub enum Measure {
     /// Data lines that were in no cache, or that another CPU's cache had written, per operation
     /// (model).
     L3Misses,
+    /// Data lines that were not in the first cache, by call paths through these functions, per
+    /// operation (model).
+    L1dMissesIn(Vec<String>),
+    /// Page-table walks for data: translations that no TLB had, per operation (model).
+    DataWalks,
     /// Time in which no CPU ran, in percent.
     IdlePercent,
     /// User code, in percent of the busy time.
@@ -78,7 +83,8 @@ impl Measure {
             Measure::Switches => "switches/op",
             Measure::Interrupts(_) => "interrupts/op",
             Measure::Migrations => "migrations/op",
-            Measure::L1dMisses | Measure::L3Misses => "misses/op, model",
+            Measure::L1dMisses | Measure::L1dMissesIn(_) | Measure::L3Misses => "misses/op, model",
+            Measure::DataWalks => "walks/op, model",
             Measure::IdlePercent => "% of time",
             Measure::UserPercent => "% of busy",
             Measure::Before(BoundaryPath { count, .. }) => match count {
@@ -150,13 +156,23 @@ impl Measure {
                 let rows = tables.migrations.iter().filter(|row| scope.contains(row.region));
                 per_operation(rows.map(|row| row.count).sum())
             }
-            Measure::L1dMisses | Measure::L3Misses => {
+            Measure::L1dMisses | Measure::L3Misses | Measure::DataWalks => {
                 let rows = || tables.data_accesses.iter().filter(|row| scope.contains(row.region));
                 let sum = match self {
                     Measure::L1dMisses => rows().map(|row| row.l1d_misses).sum(),
+                    Measure::DataWalks => rows().map(|row| row.walks).sum(),
                     _ => rows().map(|row| row.l3_misses + row.transfers).sum(),
                 };
                 per_operation(sum).filter(|_| rows().next().is_some())
+            }
+            Measure::L1dMissesIn(names) => {
+                let patterns: Vec<WildMatch> = names.iter().map(|name| WildMatch::new(name)).collect();
+                let is_below = |path: &str| {
+                    path.split(';').any(|name| patterns.iter().any(|pattern| pattern.matches(name)))
+                };
+                let rows = || tables.data_paths.iter().filter(|row| scope.contains(row.region));
+                let below = rows().filter(|row| is_below(&row.path)).map(|row| row.l1d_misses).sum();
+                per_operation(below).filter(|_| rows().next().is_some())
             }
             Measure::IdlePercent => percent(totals.idle_ticks.get(), totals.elapsed_ticks.get()),
             Measure::UserPercent => percent(totals.user_ticks.get(), totals.busy_ticks.get()),

@@ -5,7 +5,10 @@ mod measure;
 
 pub use measure::{BoundaryPath, Measure, PathCount};
 
+use kerntune_report::advise;
+use kerntune_tune::trial::TrialChange;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
 /// Measurements and findings of a paper.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -20,13 +23,17 @@ pub struct Survey {
     /// Figures of the paper for one run, repeated for ours.
     #[serde(rename = "figure", default)]
     pub figures: Vec<SurveyFigure>,
+    /// Changes that places name, besides those of the rules of advice.
+    #[serde(rename = "change", default)]
+    pub changes: Vec<TrialChange>,
     /// Findings of the paper.
     #[serde(rename = "finding", default)]
     pub findings: Vec<SurveyClaim>,
 }
 
 /// Run and region of a measurement.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunLocation {
     /// Our workload.
     pub workload: String,
@@ -39,6 +46,13 @@ pub struct RunLocation {
     /// Set of our patches to the kernel; `None` for the unpatched kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patches: Option<String>,
+    /// Source of the kernel (`debian:6.1`); `None` for the one that the command names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Changes to kernel and workload, in this order: names of [`Survey::changes`] or of rules of
+    /// advice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     /// True if data accesses are recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data: bool,
@@ -153,7 +167,30 @@ impl Survey {
             };
             return Some(("findings".into(), finding.says.clone(), why));
         }
-        None
+        let of_built = |change: &&TrialChange| !change.patches.is_empty() || change.recipe.is_some();
+        if let Some(change) = self.changes.iter().find(of_built) {
+            return Some((
+                "changes".into(),
+                change.name.clone(),
+                "it has patches or a recipe: places name `patches`",
+            ));
+        }
+        let unknown = |name: &&String| self.change(name).is_none();
+        let missing = self.places().into_iter().flat_map(|place| &place.changes).find(unknown);
+        missing.map(|name| {
+            ("changes".into(), name.clone(), "no [[survey.change]] and no rule with a change has this name")
+        })
+    }
+
+    /// Returns the change of this name: the survey's own, or that of a rule of advice.
+    pub fn change(&self, name: &str) -> Option<TrialChange> {
+        let own = self.changes.iter().find(|change| change.name == name).cloned();
+        own.or_else(|| {
+            let rule = advise::built_in().into_iter().find(|rule| rule.name() == name)?;
+            let mut change: Table = Some(rule.change()).filter(|change| !change.is_empty())?.clone();
+            change.insert("name".into(), name.into());
+            Value::Table(change).try_into().ok()
+        })
     }
 
     /// Returns every run and region of a measurement, each once.

@@ -2,7 +2,7 @@
 
 use crate::limits::{too_large, too_large_for};
 use crate::reader::{is_made, read_host_needs, HostNeed, HostNeedKind};
-use crate::resolve::unknown_in_shell;
+use crate::resolve::{leads_nowhere, unknown_in_shell};
 use crate::{host, programs, shell, Problem};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,8 @@ fn unpackable(path: &Path, memory_mb: u32, sum: &mut FileSum) -> Option<String> 
             Ok(entries) => entries,
             Err(error) => return Some(error.to_string()),
         };
-        return entries.flatten().map(|entry| entry.path()).find_map(|entry| {
+        let entries = entries.flatten().map(|entry| entry.path());
+        return entries.filter(|entry| !leads_nowhere(entry)).find_map(|entry| {
             if entry.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
                 sum.left_out.push(entry);
                 return None;

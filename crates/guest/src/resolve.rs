@@ -16,6 +16,7 @@ use crate::programs::compile;
 use crate::tree::{FileTree, TreeNode};
 use crate::workload::interpreters;
 use crate::{host, init, skeleton, Error, GuestModules, Result, Workload};
+pub(crate) use closure::leads_nowhere;
 use closure::FileClosure;
 use kerntune_work::{Progress, WorkDir};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +43,7 @@ impl ResolvedImage {
     ) -> Result<Self> {
         let mut closure = FileClosure::of_host();
         let names = look_up(&mut closure, workload);
-        closure.notes.iter().for_each(|note| progress.note(note));
+        closure.all_notes().iter().for_each(|note| progress.note(note));
         let mut programs = Vec::new();
         for name in names? {
             programs.extend(compile(work, name)?.map(|file| (name, file)));

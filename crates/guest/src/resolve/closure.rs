@@ -8,8 +8,9 @@ use crate::tree::TreeNode;
 use crate::{shell, Error, Result};
 use kerntune_work::IoContext;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Host files that are closed under the needs of the programs among them.
@@ -17,8 +18,11 @@ pub(crate) struct FileClosure {
     pub files: HostTree,
     /// Directories that the guest's LD_LIBRARY_PATH must contain.
     pub library_dirs: BTreeSet<PathBuf>,
-    /// Sentences for the user about what the image has only in part or not at all.
+    /// Sentences for the user about what the image has only in part or not at all, besides
+    /// [`FileClosure::lacking`].
     pub notes: Vec<String>,
+    /// Warnings about libraries that were not found, with the library's name.
+    lacking: BTreeMap<String, String>,
     /// Names of the files that the workload copies.
     copied: BTreeSet<String>,
     libraries: LibraryPaths,
@@ -59,6 +63,7 @@ impl FileClosure {
             files: HostTree::default(),
             library_dirs: BTreeSet::new(),
             notes: Vec::new(),
+            lacking: BTreeMap::new(),
             copied: BTreeSet::new(),
             libraries: LibraryPaths::of_host(),
             visited: HashSet::new(),
@@ -85,6 +90,10 @@ impl FileClosure {
             }
             for entry in std::fs::read_dir(&real).at("list", &real)? {
                 let path = entry.at("list", &real)?.path();
+                if leads_nowhere(&path) {
+                    self.files.link(&path, needed_by)?;
+                    continue;
+                }
                 if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
                     self.notes.push(format!(
                         "warning: {} is not packed: it is neither a file nor a directory",
@@ -151,7 +160,20 @@ impl FileClosure {
 
     /// Warns about missing needs.
     pub fn warn_lacking(&mut self, error: &Error) {
-        self.notes.push(format!("warning: packed without all that it needs: {error}"));
+        let warning = format!("warning: packed without all that it needs: {error}");
+        match error {
+            Error::Library { library, .. } => drop(self.lacking.insert(warning, library.clone())),
+            _ => self.notes.push(warning),
+        }
+    }
+
+    /// Returns what the user should know about the image. A program may load a library before a plugin
+    /// that needs it, from a directory that the plugin does not name: so a library that is packed
+    /// anywhere is not missing.
+    pub fn all_notes(&self) -> Vec<String> {
+        let names: HashSet<_> = self.files.tree.nodes.keys().filter_map(|path| path.file_name()).collect();
+        let lacking = self.lacking.iter().filter(|(_, library)| !names.contains(OsStr::new(library)));
+        self.notes.iter().chain(lacking.map(|(warning, _)| warning)).cloned().collect()
     }
 
     /// Adds a package's programs, its files in /etc and /usr/lib, and its directories in /var.
@@ -261,6 +283,11 @@ impl FileClosure {
     }
 }
 
+/// Checks for a link whose target this machine does not have.
+pub(crate) fn leads_nowhere(path: &Path) -> bool {
+    path.is_symlink() && path.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +339,31 @@ mod tests {
         }
     }
 
+    /// As the JVM's plugins need libjvm.so, which lies below them and is there before them.
+    #[test]
+    fn a_library_that_is_packed_elsewhere_is_not_missing() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let gcc = |words: &str| {
+            std::fs::write(dir.path().join("x.c"), "int f(void) { return 0; }").unwrap();
+            let mut command = Command::new("gcc");
+            command.current_dir(dir.path()).args(words.split(' ')).arg("x.c").args(["-Ljvm/server", "-lc"]);
+            assert!(command.status().unwrap().success());
+        };
+        std::fs::create_dir_all(dir.path().join("jvm/server")).unwrap();
+        gcc("-shared -o jvm/server/libinner.so");
+        gcc("-shared -o jvm/libgone.so");
+        for (plugin, library) in [("a", "-Ljvm/server -linner"), ("b", "-Ljvm -lgone")] {
+            gcc(&format!("-shared -o jvm/{plugin}.so -Wl,--no-as-needed {library}"));
+        }
+        std::fs::remove_file(dir.path().join("jvm/libgone.so")).unwrap();
+        let mut closure = FileClosure::of_host();
+        closure.file(dir.path(), "test").unwrap();
+        closure.file(dir.path(), "test").unwrap();
+        let told = closure.all_notes();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("library libgone.so, needed by "), "{told:?}");
+    }
+
     #[test]
     fn a_missing_library_is_named_with_who_needs_it() {
         let mut closure = FileClosure::of_host();
@@ -355,21 +407,26 @@ mod tests {
         assert!(error.starts_with("/no/such/interpreter, needed by "), "{error}");
     }
 
-    /// A directory with a link to itself, a cycle of two, and a FIFO that a link leads to.
+    /// A directory with a link to itself, a cycle of two, a link to nothing, and a FIFO.
     #[test]
     fn each_directory_is_packed_once_and_a_fifo_is_a_warning() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let root = dir.path();
         std::fs::create_dir_all(root.join("sub/deeper")).unwrap();
         std::fs::write(root.join("sub/deeper/data"), "text").unwrap();
-        for (link, target) in [("loop", "."), ("again", "sub"), ("sub/up", ".."), ("sub/deeper/top", "../..")]
-        {
+        for (link, target) in [
+            ("loop", "."),
+            ("again", "sub"),
+            ("sub/up", ".."),
+            ("sub/deeper/top", "../.."),
+            ("sub/gone", "../no/such/file"),
+        ] {
             std::os::unix::fs::symlink(target, root.join(link)).unwrap();
         }
         assert!(Command::new("mkfifo").arg(root.join("sub/fifo")).status().unwrap().success());
         let mut closure = FileClosure::of_host();
         closure.file(root, "`files` of the workload").unwrap();
-        for path in ["loop", "again", "sub/up", "sub/deeper/top", "sub/deeper/data"] {
+        for path in ["loop", "again", "sub/up", "sub/gone", "sub/deeper/top", "sub/deeper/data"] {
             assert!(closure.files.tree.nodes.contains_key(&root.join(path)), "{path}");
         }
         assert!(!closure.files.tree.nodes.contains_key(&root.join("sub/fifo")));

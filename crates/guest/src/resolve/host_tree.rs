@@ -65,6 +65,14 @@ impl HostTree {
         Err(Error::unpackable(&path, needed_by, "too many symbolic links"))
     }
 
+    /// Adds a symbolic link of this machine without its target.
+    pub fn link(&mut self, path: &Path, needed_by: &str) -> Result<()> {
+        let real = self.above(path, needed_by)?;
+        let node = self.on_host(&real).map_err(|why| Error::unpackable(&real, needed_by, why))?;
+        self.tree.nodes.entry(real).or_insert(node);
+        Ok(())
+    }
+
     /// Reads the entry at a path of the root.
     ///
     /// # Errors

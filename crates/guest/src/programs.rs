@@ -357,14 +357,23 @@ mod tests {
                 assert!(has(&code, &testb(0x6a)) && has(&code, &testb(0x6b)), "{source} {level}");
                 for place in ["MEMORY=base -DKT_TAGS_RELATIVE -fPIE", "PORT=0x3f8"] {
                     compile(&format!("{level} -DKT_TAGS_{place}"), source);
+                    compile(&format!("{level} -DKT_TAGS_BITS=32 -DKT_TAGS_{place}"), source);
                 }
-                // Assembler cannot use that location, and reports why.
-                let (end, output) = built(&format!("{level} -DKT_TAGS_UART=0x3f8"), source);
-                assert_eq!(end.success(), source != "x.S", "{source}: {output}");
-                assert!(
-                    source != "x.S" || output.contains("by KT_TAGS_MEMORY or KT_TAGS_PORT alone"),
-                    "{output}"
-                );
+                // Assembler cannot use these locations, and reports why.
+                for place in
+                    ["UART=0x3f8", "UART=0x3f8 -DKT_TAGS_BITS=32", "GPIO=0x280", "GPIO=0x280 -D__KERNEL__"]
+                {
+                    let (end, output) = built(&format!("{level} -DKT_TAGS_{place}"), source);
+                    assert_eq!(end.success(), source != "x.S", "{source} {place}: {output}");
+                    assert!(
+                        source != "x.S" || output.contains("by KT_TAGS_MEMORY or KT_TAGS_PORT alone"),
+                        "{output}"
+                    );
+                }
+                for wrong in ["BITS=24", "BITS=32 -DKT_TAGS_GPIO=0x280"] {
+                    let (end, output) = built(&format!("{level} -DKT_TAGS_{wrong}"), source);
+                    assert!(!end.success() && output.contains("kt_tags.h: KT_TAGS_"), "{wrong}: {output}");
+                }
                 compile(level, source);
             }
         }

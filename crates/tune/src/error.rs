@@ -42,7 +42,7 @@ pub enum Error {
     Stats(Box<kerntune_stats::Error>),
     #[error(transparent)]
     User(#[from] kerntune_machine::UserBinaryError),
-    #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of embedded/kernel/patches/6.12/mcrae-compiler (docs/mcrae.md)", image.display())]
+    #[error("{}: the compiler placed no triggers in it; build a kernel with the patches of embedded/kernel/patches/VERSION/mcrae-compiler (docs/mcrae.md)", image.display())]
     NoTriggers { image: std::path::PathBuf },
     #[error("no recipe `{given}`; there are {known}")]
     UnknownRecipe { given: String, known: String },

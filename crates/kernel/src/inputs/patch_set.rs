@@ -86,17 +86,52 @@ const NAMEI: &[PatchSet] = &[
     },
 ];
 
-/// McRae's triggers, placed by the compiler (`docs/mcrae.md`).
+/// McRae's triggers, placed by the compiler and by hand (`docs/mcrae.md`).
 const MCRAE: &[PatchSet] = &[
+    PatchSet {
+        name: "mcrae-compiler",
+        series: "6.1",
+        files: files!("6.1/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch"),
+    },
     PatchSet {
         name: "mcrae-compiler",
         series: "6.12",
         files: files!("6.12/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch"),
     },
     PatchSet {
+        name: "mcrae-compiler",
+        series: "7.3",
+        files: files!("7.3/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch"),
+    },
+    PatchSet {
+        name: "mcrae-macro",
+        series: "6.1",
+        files: files!("6.1/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch", "0003-macro.patch"),
+    },
+    PatchSet {
         name: "mcrae-macro",
         series: "6.12",
         files: files!("6.12/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch", "0003-macro.patch"),
+    },
+    PatchSet {
+        name: "mcrae-macro",
+        series: "7.3",
+        files: files!("7.3/mcrae-compiler": "0001-triggers.patch", "0002-assembler.patch", "0003-macro.patch"),
+    },
+    PatchSet {
+        name: "mcrae-tags",
+        series: "6.1",
+        files: files!("6.1/mcrae-tags": "0001-headers.patch", "0002-triggers.patch"),
+    },
+    PatchSet {
+        name: "mcrae-tags",
+        series: "6.12",
+        files: files!("6.12/mcrae-tags": "0001-headers.patch", "0002-triggers.patch"),
+    },
+    PatchSet {
+        name: "mcrae-tags",
+        series: "7.3",
+        files: files!("7.3/mcrae-tags": "0001-headers.patch", "0002-triggers.patch"),
     },
 ];
 
@@ -198,6 +233,11 @@ mod tests {
             [Some(2), Some(3), None]
         );
         assert!(PatchSet::named("namei-search", "6.6.1").is_none());
+        for version in ["6.1.192", "6.12.117", "7.3.4"] {
+            for name in ["mcrae-compiler", "mcrae-macro", "mcrae-tags"] {
+                assert!(PatchSet::named(name, version).is_some(), "{name} {version}");
+            }
+        }
     }
 
     #[test]

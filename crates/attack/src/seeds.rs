@@ -241,10 +241,13 @@ pub fn mcrae() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Tags from a serial line: records, text, pairs of bytes.
+/// Tags from a serial line: records, text, pairs of bytes, and wide tags in all three.
 pub fn mcrae_stream() -> Vec<Vec<u8>> {
     let records = [[0x58, 0x02, 1, 0, 0], [0x59, 0x02, 0xff, 0, 0]].concat();
-    vec![records, b"600 1\n0x259 255 # out\n".to_vec(), vec![0x84, 88, 0x84, 89, 5]]
+    let wide = [[0, 0, 1, 1, 0, 0, 0, 0], [1, 0, 1, 9, 0, 0, 0, 1]].concat();
+    let wide_text = b"65536 1\n0x10001 0x1ffffffff\n".to_vec();
+    let pairs = vec![0x84, 88, 0x84, 89, 5];
+    vec![records, b"600 1\n0x259 255 # out\n".to_vec(), pairs, wide, wide_text, vec![0x84, 0, 1]]
 }
 
 /// An object with triggers that the compiler placed, and the mark at their beginning.

@@ -14,8 +14,8 @@ use kerntune_profile::{Address, FunctionIndex, Symbol, Tables};
 use kerntune_trace::stream::{pack, StreamReader};
 use kerntune_trace::{
     counts::ExecutionCounts, encode, CaptureSpec, ChunkHeader, ChunkState, EnterKind, Event, EventDecoder,
-    ModeCounters, OpenStack, RecordedRegion, RecordedThread, Recording, RecordingHealth, TraceFileWriter,
-    TraceHeader, VERSION,
+    ModeCounters, OpenStack, RecordedRegion, RecordedThread, Recording, RecordingHealth, TagLayout,
+    TraceFileWriter, TraceHeader, VERSION,
 };
 use std::ops::ControlFlow;
 
@@ -246,16 +246,23 @@ pub fn chunk(bytes: &[u8]) {
 /// Names for inputs without a names file.
 const NAMES: &str = "a/2\nb/4\nc/6\nswtch/8!\nother/10!\np/12=\n";
 
+/// McRae's layout, one with widths of parts of bytes, and the widest with the longest ticks.
+fn layouts() -> [TagLayout; 3] {
+    let layout = |tag, clock, tick| TagLayout::new(tag, clock, tick).expect("a layout");
+    [TagLayout::MCRAE, layout(20, 33, 83_333), layout(64, 64, 1_000_000_000_000)]
+}
+
 /// Tags as they arrive, in each form: pieces give the same result as the whole.
 pub fn mcrae_stream(bytes: &[u8]) {
-    for form in [
+    let forms = [
         StreamFormat::Records(DumpByteOrder::Little),
         StreamFormat::Records(DumpByteOrder::Big),
         StreamFormat::Text,
         StreamFormat::Uart,
-    ] {
+    ];
+    for (form, layout) in forms.into_iter().flat_map(|form| layouts().map(|layout| (form, layout))) {
         let whole = |pieces: &[&[u8]]| {
-            let (mut decoder, mut out) = (StreamDecoder::new(form), Vec::new());
+            let (mut decoder, mut out) = (StreamDecoder::new(form, layout), Vec::new());
             pieces.iter().try_for_each(|piece| decoder.push(piece, 5, &mut out))?;
             let rest = decoder.finish(&mut out)?;
             Ok::<_, kerntune_mcrae::DumpError>((out, rest))
@@ -264,7 +271,7 @@ pub fn mcrae_stream(bytes: &[u8]) {
         let once = whole(&[bytes]);
         assert_eq!(once, whole(&[a, b]));
         assert!(once.is_err() || once.is_ok_and(|(out, _)| out.len() <= bytes.len()));
-        let _ = RecordReader::new(bytes, form).take_while(Result::is_ok).count();
+        let _ = RecordReader::new(bytes, form, layout).take_while(Result::is_ok).count();
     }
 }
 
@@ -279,20 +286,14 @@ pub fn mcrae(bytes: &[u8]) {
         [] => TagNames::parse([("names", NAMES)]).unwrap_or_default(),
         _ => names,
     };
-    for order in [DumpByteOrder::Little, DumpByteOrder::Big] {
-        let Ok(dump) = TagDump::read(rest, order) else { continue };
+    let orders = [DumpByteOrder::Little, DumpByteOrder::Big];
+    for (order, layout) in orders.into_iter().flat_map(|order| layouts().map(|layout| (order, layout))) {
+        let Ok(dump) = TagDump::read(rest, order, layout) else { continue };
         let Ok(imported) = replay(&names, &dump, Vec::new()) else { continue };
         let mut symbols: Vec<Symbol> = Vec::new();
         for (name, tag) in imported.functions.into_iter().chain([("[unknown code]".into(), 0)]) {
             let function = FunctionIndex(symbols.len() as u32);
-            symbols.push(Symbol {
-                function,
-                name,
-                address: Address(tag.into()),
-                size: 2,
-                file: None,
-                module: None,
-            });
+            symbols.push(Symbol { function, name, address: Address(tag), size: 2, file: None, module: None });
         }
         let points: Vec<_> = imported.points.into_iter().map(|name| (name, FunctionIndex::NONE)).collect();
         let trace = imported.trace.as_slice();

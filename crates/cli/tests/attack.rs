@@ -9,6 +9,7 @@
 use crate::support::said;
 use kerntune_mcrae::{DumpRecord, TagDump};
 use kerntune_stats::SplitMix64;
+use kerntune_trace::TagLayout;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -105,7 +106,7 @@ fn dump(seed: u64) -> Vec<u8> {
     let mut random = SplitMix64(seed);
     let (mut records, mut open, mut time) = (Vec::new(), Vec::new(), 0);
     for _ in 0..300 {
-        time += 1 + random.below(50) as u32;
+        time += 1 + random.below(50);
         let tag = if open.len() < 5 && (open.is_empty() || random.below(2) == 0) {
             let tag = [2, 4, 6][random.below(3) as usize];
             open.push(tag);
@@ -115,7 +116,7 @@ fn dump(seed: u64) -> Vec<u8> {
         };
         records.push(DumpRecord { tag, time });
     }
-    TagDump { records }.to_bytes()
+    TagDump { records, layout: TagLayout::MCRAE }.to_bytes()
 }
 
 /// A command that changes the store.

@@ -7,7 +7,8 @@ use kerntune_profile::{CallKind, PathKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -215,21 +216,39 @@ fn instructions(summary: &Value) -> BTreeMap<String, u64> {
 /// Regions in which nothing waits, so that no call depends on the time of others.
 const ALONE: [&str; 4] = ["creat_close", "stat", "read_cached", "write_cached"];
 
+/// Options of the kernel with triggers by the compiler. Its tags begin where those of 16 bits end.
+fn compiler_options() -> Vec<String> {
+    let mut options = Vec::new();
+    for patch in ["0001-triggers.patch", "0002-assembler.patch"] {
+        options.extend(["--patch".to_string(), format!("{COMPILER}/{patch}")]);
+    }
+    options.extend(["--patch", "crates/cli/tests/planted/tags.patch"].map(String::from));
+    for set in ["CONFIG_KT_TAG_BITS=24", "CONFIG_KT_TAG_FIRST=0x10000"] {
+        options.extend(["--set", set].map(String::from));
+    }
+    options
+}
+
+fn tagged_by_compiler() -> String {
+    let options = compiler_options();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    support::kernel(&options, "tagged-by-compiler")
+}
+
 /// Every function of five directories has triggers from the compiler, none placed by hand. Their
 /// counts must equal the recorder's in the same run, and those of a kernel without triggers
 /// wherever time has no influence.
 #[test]
 fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let base = support::base_kernel();
-    let patches = ["0001-triggers.patch", "0002-assembler.patch"].map(|name| format!("{COMPILER}/{name}"));
-    let [triggers, assembler] = patches.each_ref().map(String::as_str);
-    let options =
-        ["--patch", triggers, "--patch", assembler, "--patch", "crates/cli/tests/planted/tags.patch"];
-    let tagged = support::kernel(&options, "tagged-by-compiler");
+    let tagged = tagged_by_compiler();
     let work = support::work_dir();
     let image = |kernel: &str| work.join("kernels").join(kernel).join("vmlinux");
     let triggers = Triggers::load(&image(&tagged)).unwrap().unwrap();
     assert!(triggers.all.len() > 10_000, "{}", triggers.all.len());
+    assert!(triggers.all.iter().all(|trigger| trigger.tag >= 0x1_0000) && triggers.size % 4096 == 0);
+    let mut narrow = kerntune(["record", "--kernel", &tagged, "--workload", "rr", "--tags", "kernel"]);
+    fails(&mut narrow, 2, &["more than 16 bits", "--tag-bits 32"]);
     let plain = |name: &str| name.split('@').next().unwrap().to_string();
     // Elsewhere a function may have the same name as one with a trigger, or replace a weak one.
     let store = kerntune_work::WorkDir::open(&work).unwrap();
@@ -254,11 +273,21 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
         let summary = json(&arguments);
         (profile(&summary), summary)
     };
-    let (recorded, with_tags) = record(&tagged, &["--tags", "kernel"]);
+    let (recorded, with_tags) = record(&tagged, &["--tags", "kernel", "--tag-bits", "32"]);
     let (untagged, without_tags) = record(&base, &[]);
     let dump = recorded.join("run/tags.mcrae");
-    let imported =
-        profile(&json(&["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap(), "--json"]));
+    let imported = profile(&json(&[
+        "import",
+        "mcrae",
+        "--kernel",
+        &tagged,
+        "--tag-bits",
+        "32",
+        dump.to_str().unwrap(),
+        "--json",
+    ]));
+    let mut other = kerntune(["import", "mcrae", "--kernel", &tagged, dump.to_str().unwrap()]);
+    fails(&mut other, 2, &["65535, the greatest of 16 bits", "--tag-bits"]);
 
     // The same run: all functions.
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
@@ -314,7 +343,8 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     }
 
     // Cost: one instruction for each record, and the effects of the longer run.
-    let records = fs::metadata(&dump).unwrap().len() / 5;
+    // Four bytes of a tag, three of the clock.
+    let records = fs::metadata(&dump).unwrap().len() / 7;
     let (with, without) = (instructions(&with_tags), instructions(&without_tags));
     for (region, count) in &without {
         let percent = 100.0 * (with[region] as f64 / *count as f64 - 1.0);
@@ -328,6 +358,210 @@ fn triggers_by_the_compiler_count_every_call_and_change_none() {
     let percent = 100.0 * more as f64 / without as f64;
     println!("{records} records, {more} instructions more: {percent:.2} % of {without}");
     assert!(more.abs_diff(records) * 50 < records, "{more} instructions, {records} records");
+}
+
+/// Program without an operating system that enters and leaves two functions, twice, and stops.
+const BARE: &str = r#"
+#include "kt_tags.h"
+#define KT_TAG_f 600
+#define KT_TAG_g 12000
+__attribute__((section(".multiboot"), used)) static const unsigned header[] = { 0x1badb002, 0, -0x1badb002u };
+__attribute__((used)) static char stack[4096];
+__attribute__((used)) static const char no_table[8];
+__attribute__((naked)) void _start(void) { __asm__("mov $stack+4096, %esp; call run; lidt no_table; int3"); }
+__attribute__((used)) void run(void)
+{
+	for (int i = 0; i < 2; i++) { KT_ENTER(f); KT_ENTER(g); KT_EXIT(g); KT_EXIT(f); }
+}
+"#;
+
+/// Devices of QEMU get the tags as kt_tags.h says: a serial line, ports, and an address behind which
+/// there is nothing.
+#[test]
+fn triggers_reach_a_uart_outputs_a_port_and_a_socket() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let header = checkout().join("embedded/guest/kt_tags.h");
+    fs::copy(header, path("kt_tags.h")).unwrap();
+    fs::write(path("bare.c"), BARE).unwrap();
+    // Returns the bytes of the third serial line, and the lines of QEMU's log.
+    let sent = |defines: &[&str]| -> (Vec<u8>, Vec<String>) {
+        let mut command = Command::new("gcc");
+        command.args([
+            "-m32",
+            "-O1",
+            "-fno-pic",
+            "-no-pie",
+            "-ffreestanding",
+            "-nostdlib",
+            "-static",
+            "-D__KERNEL__",
+        ]);
+        command.args([
+            "-Wl,--section-start=.multiboot=0x100000",
+            "-Wl,-Ttext=0x101000",
+            "-Wl,-z,max-page-size=4096",
+            "-Wl,--build-id=none",
+        ]);
+        command.args(defines.iter().map(|define| format!("-D{define}")));
+        let output = command.args(["-o", &path("bare"), &path("bare.c")]).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        let mut command = Command::new("timeout");
+        command.args([
+            "120",
+            "qemu-system-x86_64",
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-m",
+            "64",
+        ]);
+        command.args(["-kernel", &path("bare"), "-serial", "null", "-serial", "null"]);
+        command.args(["-serial", &format!("file:{}", path("line")), "-d", "invalid_mem", "-D", &path("log")]);
+        let output = command.args(["-trace", "memory_region_ops_write"]).output().unwrap();
+        assert!(output.status.success(), "{}", support::said(&output));
+        let log = fs::read_to_string(path("log")).unwrap();
+        (fs::read(path("line")).unwrap(), log.lines().map(String::from).collect())
+    };
+    let tags = [600, 12000, 12001, 601].repeat(2);
+    let seven_bits = |tag: &u32, count: usize| {
+        let byte = |at: usize| (tag >> (7 * at) & 0x7f) as u8 | if at + 1 == count { 0x80 } else { 0 };
+        (0..count).rev().map(byte).collect::<Vec<u8>>()
+    };
+    let expected: Vec<u8> = tags.iter().flat_map(|tag| seven_bits(tag, 2)).collect();
+    assert_eq!(sent(&["KT_TAGS_UART=0x3e8"]).0, expected);
+    let expected: Vec<u8> = tags.iter().flat_map(|tag| seven_bits(tag, 5)).collect();
+    assert_eq!(sent(&["KT_TAGS_UART=0x3e8", "KT_TAGS_BITS=32"]).0, expected);
+
+    // What is written to a port at which there is nothing: its address, the value, the size.
+    let written = |log: &[String]| -> Vec<String> {
+        let of_port = |line: &String| {
+            let (_, rest) = line.split_once(" addr 0x28")?;
+            Some(format!("28{}", rest.strip_suffix(" name 'io'")?))
+        };
+        log.iter().filter_map(of_port).collect()
+    };
+    let write = |tag: &u32, size| format!("280 value {tag:#x} size {size}");
+    let expected: Vec<String> = tags.iter().map(|tag| write(tag, 2)).collect();
+    assert_eq!(written(&sent(&["KT_TAGS_PORT=0x280"]).1), expected);
+    let expected: Vec<String> = tags.iter().map(|tag| write(tag, 4)).collect();
+    assert_eq!(written(&sent(&["KT_TAGS_PORT=0x280", "KT_TAGS_BITS=32"]).1), expected);
+    let strobe = ["282 value 0x1 size 1", "282 value 0x0 size 1"].map(String::from);
+    let expected: Vec<String> =
+        tags.iter().flat_map(|tag| [write(tag, 2)].into_iter().chain(strobe.clone())).collect();
+    assert_eq!(written(&sent(&["KT_TAGS_GPIO=0x280"]).1), expected);
+
+    let read = |line: &String| {
+        let (_, rest) = line.split_once("Invalid read at addr 0xFD00")?;
+        u32::from_str_radix(rest.split_once(", size 1")?.0, 16).ok()
+    };
+    let log = sent(&["KT_TAGS_MEMORY=0xfd000000u"]).1;
+    assert_eq!(log.iter().filter_map(read).collect::<Vec<_>>(), tags);
+}
+
+/// A box at a socket sees what the recorder sees: the kernel maps its tags over a physical address
+/// behind which there is nothing, and QEMU logs each access there.
+#[test]
+fn a_box_at_a_socket_sees_every_trigger() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let kernel = tagged_by_compiler();
+    let triggers = Triggers::load(&support::work_dir().join("kernels").join(&kernel).join("vmlinux"));
+    let greatest = triggers.unwrap().unwrap().last_tag();
+    let text = "description = \"files\"\nappend = \"kt_tags=0xfd000000\"\n[training]\n[[training.step]]\n\
+                command = [\"rr\", \"--only\", \"stat\"]\n[measured]\n[[measured.step]]\n\
+                command = [\"rr\", \"--only\", \"stat\"]\n";
+    let workload = support::workload(&directory, text);
+    let programs = directory.path().join("bin");
+    fs::create_dir(&programs).unwrap();
+    let search = std::env::var("PATH").unwrap();
+    // The log has the address in each line, and the box only its offset.
+    let script = format!(
+        "#!/bin/bash\nPATH={search}\ncase \"$*\" in *-kernel*) ;; *) exec qemu-system-x86_64 \"$@\" ;; esac\n\
+         exec qemu-system-x86_64 \"$@\" -d invalid_mem -D >(sed -n 's/^Invalid read at addr 0xFD\\(......\\), size 1,.*/\\1/p' >{})\n",
+        path("box")
+    );
+    let program = programs.join("qemu-system-x86_64");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = kerntune([
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        &workload,
+        "--no-edges",
+        "--tags",
+        "kernel",
+        "--tag-bits",
+        "32",
+        "--json",
+    ]);
+    let output = command.env("PATH", format!("{}:{search}", programs.display())).output().unwrap();
+    assert!(output.status.success(), "{}", support::said(&output));
+    let recorded = profile(&serde_json::from_slice(&output.stdout).unwrap());
+    let tags: Vec<u32> = fs::read(recorded.join("run/tags.mcrae"))
+        .unwrap()
+        .chunks(7)
+        .map(|record| u32::from_le_bytes([record[0], record[1], record[2], record[3]]))
+        .collect();
+    assert!(tags.len() > 10_000 && tags.iter().all(|tag| u64::from(*tag) <= greatest));
+    // The recorder stores what is between the marks, the box all since the drivers have started. What
+    // reads the log may end later than QEMU.
+    let mut tries = 0;
+    loop {
+        let seen = fs::read_to_string(path("box")).unwrap();
+        let whole = seen.lines().filter(|line| line.len() == 6);
+        let seen: Vec<u32> = whole.map(|line| u32::from_str_radix(line, 16).unwrap()).collect();
+        // The same calls repeat, so that the beginning is there several times.
+        let first = (0..seen.len()).find(|first| seen[*first..].starts_with(&tags));
+        println!("{} tags recorded, {} seen by the box, the first at {first:?}", tags.len(), seen.len());
+        if first.is_some() {
+            break;
+        }
+        tries += 1;
+        assert!(tries < 20, "the box saw other tags");
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+/// Wide records with ticks of a nanosecond give the recorder's own times.
+#[test]
+fn a_program_is_recorded_with_wide_tags_and_a_fine_clock() {
+    let kernel = support::base_kernel();
+    let widths = ["--tag-bits", "24", "--clock-bits", "40", "--tick-ns", "1"];
+    let mut arguments = vec![
+        "record",
+        "--kernel",
+        &kernel,
+        "--workload",
+        "tagged",
+        "--no-edges",
+        "--user",
+        "tagged",
+        "--json",
+    ];
+    arguments.extend(["--tags", "memory:0x4b540000+0x10000"]);
+    arguments.extend(widths);
+    let recorded = profile(&json(&arguments));
+    let dump = recorded.join("run/tags.mcrae");
+    let dump = dump.to_str().unwrap();
+    assert_eq!(fs::metadata(dump).unwrap().len() % 8, 0);
+    let mut arguments = vec!["import", "mcrae", "embedded/guest/tagged.names", dump, "--json"];
+    arguments.extend(widths);
+    let imported = profile(&json(&arguments));
+    let (ours, theirs) = (functions(&imported), functions(&recorded));
+    let beside = beside(&recorded, "tagged");
+    for name in ["request", "checksum", "duplicate", "fibonacci"] {
+        let (calls, difference) = (theirs[name].0, theirs[name].2 as f64 - ours[name].2 as f64);
+        println!("{name}: {calls} calls, {difference} ns shorter");
+        assert_eq!(ours[name].0, calls);
+        assert!(difference <= OUTSIDE_NS * calls as f64 && -difference <= beside, "{name}: {difference}");
+    }
+    // Records of McRae's widths are other bytes.
+    let mut narrow = kerntune(["import", "mcrae", "embedded/guest/tagged.names", dump]);
+    fails(&mut narrow, 2, &["--tag-bits"]);
 }
 
 /// `import mcrae --follow` reads tags as they arrive; an interrupt ends it and keeps all of them.
@@ -372,6 +606,29 @@ fn a_stream_is_followed_until_its_end_or_an_interrupt() {
         let main = report["functions"].as_array().unwrap().iter().find(|row| row["name"] == "main").unwrap();
         assert_eq!((main["calls"].as_u64(), main["elapsed"].as_u64()), (Some(1), Some(42_000)));
     }
+    // The functions so far, while the stream goes on.
+    let mut child = follow("third", &["--interval", "1"]);
+    let mut writer = fs::File::options().write(true).open(&pipe).unwrap();
+    writer.write_all(text).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    writer.write_all(b"502 60\n").unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line: &String| !line.contains(" read")) {
+        let mut line = String::new();
+        assert!(said.read_line(&mut line).unwrap() > 0, "{lines:?}");
+        lines.push(line);
+    }
+    let row = |name: &str| lines.iter().find(|line| line.ends_with(&format!(" {name}\n"))).unwrap();
+    let words = |line: &str| line.split_whitespace().take(2).map(String::from).collect::<Vec<_>>();
+    assert_eq!(
+        (words(row("main")), words(row("read"))),
+        (["1", "32.0"].map(String::from).to_vec(), ["1", "10.0"].map(String::from).to_vec()),
+        "{lines:?}"
+    );
+    drop(writer);
+    assert!(child.wait().unwrap().success());
+
     let dump = path("first");
     let names = path("names");
     let mut again = kerntune(["--dir", &work, "import", "mcrae", "--follow", &pipe, &names, &dump]);

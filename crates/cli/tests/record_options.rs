@@ -63,10 +63,12 @@ fn calls(profile: &Profile) -> BTreeMap<(String, Option<String>, u64), u64> {
 
 /// Compilers inline other functions in each configuration.
 #[test]
-fn the_shipped_list_of_functions_serves_each_configuration() {
-    let list = format!("@{}", support::checkout().join("embedded/kernel/tags/macro").display());
-    for kernel in [support::base_kernel(), support::planted_kernel(), support::ftrace_kernel()] {
-        let (_, part) = record(&kernel, &["--only", &list]);
+fn each_shipped_list_of_functions_serves_each_configuration() {
+    let lists = std::fs::read_dir(support::checkout().join("embedded/kernel/tags")).unwrap();
+    let lists: Vec<String> = lists.map(|list| format!("@{}", list.unwrap().path().display())).collect();
+    let kernels = [support::base_kernel(), support::planted_kernel(), support::ftrace_kernel()];
+    for (kernel, list) in kernels.iter().flat_map(|kernel| lists.iter().map(move |list| (kernel, list))) {
+        let (_, part) = record(kernel, &["--only", list]);
         let counted = calls(&part);
         let has = |name: &str| counted.keys().any(|(of, ..)| of.split('.').next() == Some(name));
         for name in

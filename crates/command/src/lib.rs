@@ -23,6 +23,7 @@ mod room;
 mod stderr;
 mod streams;
 mod subject;
+mod tag_layout_options;
 mod timed_files;
 
 pub use dry_run::{bytes, show_steps, DryRunOptions};
@@ -46,4 +47,5 @@ pub use registry::{
 pub use room::{audit, AuditEntry, AuditStores, AuditedStore, Room};
 pub use stderr::say;
 pub use subject::{print_summary, ProfileJson, ProfileSubject};
+pub use tag_layout_options::{Picoseconds, TagLayoutOptions};
 pub use timed_files::{read_results, timed_pairs, TimedFiles};

@@ -130,7 +130,7 @@ impl CountedFaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagAccess {
     /// Emits this tag whenever it runs.
-    Tag(u16),
+    Tag(u32),
     /// Writes the tag, from a register, to a port.
     Port {
         /// True if the port is in a register, too, which must be checked when the instruction runs.

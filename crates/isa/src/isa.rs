@@ -5,7 +5,7 @@ use crate::{
     InstructionText, IsaNames, KbuildNames, Register, StoppedCpu, TagAccess, TargetRole,
 };
 use kerntune_trace::mark::Mark;
-use kerntune_trace::{FunctionKind, TagWindow};
+use kerntune_trace::{FunctionKind, TagSource};
 use std::fmt::Debug;
 
 /// An instruction set and the kernels compiled for it.
@@ -94,7 +94,7 @@ pub trait Isa {
     /// Returns the mark that an instruction encodes.
     fn mark(insn: &Insn) -> Option<Mark>;
     /// Returns the event tag that an instruction emits, if it accesses the window.
-    fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess>;
+    fn tag(tags: TagSource, insn: &Insn) -> Option<TagAccess>;
 
     /// Returns the layout of the running kernel's half of the address space.
     fn address_space(cpu: &mut dyn StoppedCpu) -> AddressSpace;

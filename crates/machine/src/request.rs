@@ -8,7 +8,7 @@ use crate::Error;
 use kerntune_guest::{CollectOptions, Disk, Workload};
 use kerntune_kernel::{Kernel, StructureOffsets};
 use kerntune_trace::stream::StreamSpec;
-use kerntune_trace::TagWindow;
+use kerntune_trace::TagSource;
 use kerntune_work::Key;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub struct CaptureRequest {
     /// Binaries whose user functions are traced.
     pub binaries: Vec<UserBinary>,
     /// Memory window or port to which programs write McRae's event tags.
-    pub tags: Option<TagWindow>,
+    pub tags: Option<TagSource>,
     /// Offsets of structures for block requests and network packets; those are captured if they are
     /// known.
     pub structures: StructureOffsets,

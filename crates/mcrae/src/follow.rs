@@ -1,6 +1,7 @@
 //! Recording of a live stream of McRae's event tags as a dump.
 
 use crate::{DumpError, DumpRecord, Error, RecordDecoder, Result, StreamFormat};
+use kerntune_trace::{TagLayout, MAX_TAG_RECORD};
 use kerntune_work::{interrupt, IoContext, Progress};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{open, FileType, Mode, OFlags};
@@ -50,12 +51,20 @@ pub struct FollowRequest<'a> {
     pub source: &'a TagStreamSource,
     /// Format of the stream.
     pub form: StreamFormat,
+    /// Widths of tags and times, and the length of a tick.
+    pub layout: TagLayout,
     /// Speed of a serial line.
     pub baud: u32,
-    /// New file for the records, five bytes each.
+    /// New file for the records, in bytes.
     pub dump: &'a Path,
     /// Number of records after which to stop.
     pub records: Option<usize>,
+}
+
+impl FollowRequest<'_> {
+    fn max_records(&self) -> u64 {
+        self.records.map_or(u64::MAX, |max| max as u64)
+    }
 }
 
 /// Statistics of a recorded stream.
@@ -70,12 +79,17 @@ pub struct FollowResult {
 }
 
 /// Writes records until the stream ends, enough records have come, or a signal arrives. Memory does
-/// not grow with the stream.
+/// not grow with the stream. `on_records` gets each group of records that was written, and an empty
+/// one several times a second while nothing arrives.
 ///
 /// # Errors
 /// A source that cannot be opened or read; a dump that cannot be written; a line of text that is no
 /// record.
-pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<FollowResult> {
+pub fn follow(
+    request: &FollowRequest,
+    on_records: &mut dyn FnMut(&[DumpRecord]),
+    progress: &dyn Progress,
+) -> Result<FollowResult> {
     if request.dump.symlink_metadata().is_ok() {
         let source = io::Error::from(ErrorKind::AlreadyExists);
         return Err(
@@ -85,8 +99,8 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
     let mut line = TagStream::open(request, progress)?;
     let dump = File::options().write(true).create_new(true).open(request.dump).at("create", request.dump)?;
     let mut out = BufWriter::new(dump);
-    let mut decoder = RecordDecoder::new(request.form);
-    let max = request.records.map_or(u64::MAX, |max| max as u64);
+    let mut decoder = RecordDecoder::new(request.form, request.layout);
+    let max = request.max_records();
     let (mut buffer, mut records) = (vec![0; 1 << 16], Vec::new());
     let mut followed = FollowResult { records: 0, passed_over: 0, interrupted: false };
     let began = Instant::now();
@@ -98,13 +112,16 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
             break;
         }
         let count = match line.read(&mut buffer).at("read", &line.name)? {
-            ReadOutcome::Nothing => continue,
+            ReadOutcome::Nothing => {
+                on_records(&[]);
+                continue;
+            }
             ReadOutcome::End => break,
             ReadOutcome::Bytes(count) => count,
         };
-        let now = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let now = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let pushed = decoder.push(buffer.get(..count).unwrap_or_default(), now, &mut records);
-        write(&mut out, &mut records, max, &mut followed).at("write", request.dump)?;
+        write(&mut out, &mut records, request, on_records, &mut followed).at("write", request.dump)?;
         pushed.map_err(wrong)?;
         progress.at(followed.records);
     }
@@ -114,7 +131,7 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
         Err(DumpError::Line { text, .. }) => text.len() as u64,
         rest => rest.map_err(wrong)?,
     };
-    write(&mut out, &mut records, max, &mut followed).at("write", request.dump)?;
+    write(&mut out, &mut records, request, on_records, &mut followed).at("write", request.dump)?;
     out.flush().at("write", request.dump)?;
     followed.passed_over = rest;
     Ok(followed)
@@ -123,15 +140,20 @@ pub fn follow(request: &FollowRequest, progress: &dyn Progress) -> Result<Follow
 fn write(
     out: &mut impl Write,
     records: &mut Vec<DumpRecord>,
-    max: u64,
+    request: &FollowRequest,
+    on_records: &mut dyn FnMut(&[DumpRecord]),
     followed: &mut FollowResult,
 ) -> io::Result<()> {
-    for record in records.drain(..) {
-        if followed.records < max {
-            out.write_all(&record.to_bytes())?;
-            followed.records += 1;
-        }
+    let room = request.max_records() - followed.records;
+    records.truncate(usize::try_from(room).unwrap_or(usize::MAX));
+    let mut bytes = [0; MAX_TAG_RECORD];
+    for record in records.iter() {
+        let count = request.layout.write(record.tag, record.time, &mut bytes);
+        out.write_all(&bytes[..count])?;
     }
+    followed.records += records.len() as u64;
+    on_records(records);
+    records.clear();
     Ok(())
 }
 
@@ -273,7 +295,7 @@ mod tests {
     }
 
     fn request<'a>(source: &'a TagStreamSource, form: StreamFormat, dump: &'a Path) -> FollowRequest<'a> {
-        FollowRequest { source, form, baud: 230_400, dump, records: None }
+        FollowRequest { source, form, layout: TagLayout::MCRAE, baud: 230_400, dump, records: None }
     }
 
     #[test]
@@ -291,12 +313,12 @@ mod tests {
             pipe.write_all(&[0, 0, 0x59, 0x02, 9, 0, 0, 0x58]).unwrap();
         });
         let form = StreamFormat::Records(DumpByteOrder::Little);
-        let followed = follow(&request(&source, form, &dump), &NoProgress).unwrap();
+        let followed = follow(&request(&source, form, &dump), &mut |_| {}, &NoProgress).unwrap();
         writer.join().unwrap();
         assert_eq!(followed, FollowResult { records: 2, passed_over: 1, interrupted: false });
         assert_eq!(std::fs::read(&dump).unwrap(), [0x58, 0x02, 1, 0, 0, 0x59, 0x02, 9, 0, 0]);
         // Existing dumps are not overwritten.
-        let error = follow(&request(&source, form, &dump), &NoProgress).unwrap_err().to_string();
+        let error = follow(&request(&source, form, &dump), &mut |_| {}, &NoProgress).unwrap_err().to_string();
         assert!(error.contains("dump"), "{error}");
     }
 
@@ -318,9 +340,11 @@ mod tests {
         });
         let mut request = request(&source, StreamFormat::Text, &dump);
         request.records = Some(3);
-        let followed = follow(&request, &NoProgress).unwrap();
+        let mut seen = Vec::new();
+        let followed = follow(&request, &mut |records| seen.extend_from_slice(records), &NoProgress).unwrap();
         writer.join().unwrap();
         assert_eq!(followed.records, 3);
+        assert_eq!(seen.iter().map(|record| record.tag).collect::<Vec<_>>(), [600, 601, 600]);
         assert_eq!(std::fs::read(&dump).unwrap().len(), 15);
     }
 
@@ -343,7 +367,8 @@ mod tests {
             // The line stays open until everything was read.
             thread::sleep(std::time::Duration::from_millis(600));
         });
-        let followed = follow(&request(&source, StreamFormat::Uart, &dump), &NoProgress).unwrap();
+        let followed =
+            follow(&request(&source, StreamFormat::Uart, &dump), &mut |_| {}, &NoProgress).unwrap();
         writer.join().unwrap();
         // Bytes sent before the line was set up may be lost.
         assert!((4..=5).contains(&followed.records), "{followed:?}");

@@ -10,7 +10,7 @@ use kerntune_kernel::{Kernel, TriggerKind, Triggers};
 use kerntune_profile::{
     load_manifest, rfc3339, Address, FunctionIndex, KernelId, Manifest, Profile, RunPurpose, Symbol, KIND,
 };
-use kerntune_trace::files;
+use kerntune_trace::{files, TagLayout};
 use kerntune_tune::record::RecordedProfile;
 use kerntune_tune::run_files::{POINTS, RUN};
 use kerntune_tune::watch;
@@ -36,6 +36,8 @@ pub struct McraeImportRequest<'a> {
     pub form: Option<StreamFormat>,
     /// Byte order, if the dump turns out to be binary records.
     pub order: DumpByteOrder,
+    /// Widths of tags and times, and the length of a tick.
+    pub layout: TagLayout,
     /// Maximum number of records to read: a buffer that was not full ends with old records.
     pub records: Option<usize>,
     /// Kernel that ran, if available: gives the source files of functions.
@@ -51,6 +53,8 @@ pub struct McraeImport {
     pub records: u64,
     /// Anomalies in the dump.
     pub troubles: ReplayAnomalies,
+    /// Layout of the records.
+    pub layout: TagLayout,
 }
 
 impl McraeImport {
@@ -58,7 +62,7 @@ impl McraeImport {
     pub fn notes(&self) -> Vec<String> {
         let troubles = &self.troubles;
         let mut notes = Vec::new();
-        if self.records == FULL as u64 {
+        if self.records == FULL as u64 && self.layout == TagLayout::MCRAE {
             notes.push(format!(
                 "{FULL} records fill the profiler's memory: what came after them is not there"
             ));
@@ -87,13 +91,23 @@ impl McraeImport {
             troubles.uncertain_switches,
             "context switches do not tell for sure which process goes on: the one that waited longest was taken",
         );
-        let seconds = f64::from(troubles.longest_gap_us) / 1e6;
-        if seconds > 8.0 {
+        if let Some(round) = self.layout.round_ns().filter(|round| troubles.longest_gap_ns > round / 2) {
             notes.push(format!(
-                "{seconds:.1} s pass between two records: the timer begins again after 16.8 s, and whole rounds are not seen"
+                "{} pass between two records: the timer begins again after {}, and whole rounds are not seen",
+                seconds(troubles.longest_gap_ns),
+                seconds(round)
             ));
         }
         notes
+    }
+}
+
+/// Formats a time: seconds, or of a fast clock microseconds.
+fn seconds(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
+        1_000_000..100_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => format!("{:.1} s", ns as f64 / 1e9),
     }
 }
 
@@ -127,7 +141,7 @@ fn open(
     request: &McraeImportRequest,
     form: StreamFormat,
 ) -> io::Result<impl Iterator<Item = io::Result<DumpRecord>>> {
-    let records = RecordReader::new(BufReader::new(File::open(request.dump)?), form);
+    let records = RecordReader::new(BufReader::new(File::open(request.dump)?), form, request.layout);
     Ok(records.take(request.records.unwrap_or(usize::MAX)))
 }
 
@@ -138,7 +152,8 @@ fn replayed<W: Write>(
     form: StreamFormat,
     out: W,
 ) -> Result<ImportedDump<W>> {
-    replay_records(names, || open(request, form), out).map_err(|error| dump_error(request, error))
+    replay_records(names, request.layout, || open(request, form), out)
+        .map_err(|error| dump_error(request, error))
 }
 
 /// Converts the error of a replay; a malformed record is reported as an error of the dump.
@@ -160,8 +175,8 @@ fn dump_error(request: &McraeImportRequest, error: ReplayError) -> Error {
 /// # Errors
 /// Unusable names or dumps, or names and dumps that do not belong together.
 pub fn import(work: &WorkDir, request: &McraeImportRequest, progress: &dyn Progress) -> Result<McraeImport> {
-    let texts = texts(request)?;
-    let names = TagNames::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
+    let texts = texts(request.names, request.kernel)?;
+    let names = parsed(&texts, request.layout)?;
     if !request.dump.metadata().at("read dump", request.dump)?.is_file() {
         let source =
             io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file (--follow reads others)");
@@ -182,7 +197,8 @@ pub fn import(work: &WorkDir, request: &McraeImportRequest, progress: &dyn Progr
     if let Some(done) = staged.already() {
         let imported = replayed(&names, request, form, io::sink())?;
         let recorded = RecordedProfile { manifest: load_manifest(&done)?, path: done };
-        return Ok(McraeImport { recorded, records: imported.records, troubles: imported.troubles });
+        let ImportedDump { records, troubles, .. } = imported;
+        return Ok(McraeImport { recorded, records, troubles, layout: request.layout });
     }
     staged.clear()?;
     let run = staged.path().join(RUN);
@@ -199,29 +215,45 @@ pub fn import(work: &WorkDir, request: &McraeImportRequest, progress: &dyn Progr
         recorded: RecordedProfile { path: staged.publish()?, manifest },
         records: imported.records,
         troubles: imported.troubles,
+        layout: request.layout,
     })
 }
 
 /// Reads the names files, or generates them from the kernel's triggers.
-fn texts(request: &McraeImportRequest) -> Result<Vec<(String, String)>> {
-    if let ([], Some(kernel)) = (request.names, request.kernel) {
+fn texts(names: &[PathBuf], kernel: Option<&Kernel>) -> Result<Vec<(String, String)>> {
+    if let ([], Some(kernel)) = (names, kernel) {
         let image = kernel.vmlinux();
         let triggers = load_triggers(&image)?;
         return Ok(vec![(format!("triggers of {}", kernel.manifest.label), triggers_as_names(&triggers))]);
     }
     let text = |path: &PathBuf| Ok((path.display().to_string(), read_text("read names file", path)?));
-    request.names.iter().map(text).collect()
+    names.iter().map(text).collect()
+}
+
+fn parsed(texts: &[(String, String)], layout: TagLayout) -> Result<TagNames> {
+    let names = TagNames::parse(texts.iter().map(|(file, text)| (file.as_str(), text.as_str())))?;
+    names.check_width(layout)?;
+    Ok(names)
+}
+
+/// Loads names files, or the names of a kernel's own triggers if there are none.
+///
+/// # Errors
+/// Unusable names, or tags that records of this layout cannot hold.
+pub fn load_names(names: &[PathBuf], kernel: Option<&Kernel>, layout: TagLayout) -> Result<TagNames> {
+    parsed(&texts(names, kernel)?, layout)
 }
 
 /// Returns the profile's key: everything that affects its content.
 fn name(request: &McraeImportRequest, form: StreamFormat, texts: &[(String, String)]) -> Result<Key> {
-    let mut hash = Key::new("mcrae/3", CODE);
+    let mut hash = Key::new("mcrae/4", CODE);
     for (_, text) in texts {
         hash = hash.field("names", text);
     }
     Ok(hash
         .file("dump", request.dump)?
         .field("form", form.name())
+        .value("layout", &request.layout)?
         .value("records", &request.records)?
         .field("workload", workload(request.dump))
         .field("kernel", request.kernel.map_or("", |kernel| &kernel.manifest.id)))
@@ -300,7 +332,7 @@ fn symbols<W>(imported: &ImportedDump<W>, kernel: Option<&Kernel>) -> Result<Vec
             sources.entry(function.name.clone()).or_insert_with(|| function.file.clone());
         }
     }
-    let known = imported.functions.iter().map(|(name, tag)| (name.clone(), u64::from(*tag), 2));
+    let known = imported.functions.iter().map(|(name, tag)| (name.clone(), *tag, 2));
     let unknown = ("[unknown code]".to_owned(), 0, 0);
     Ok((0..)
         .zip(known.chain([unknown]))

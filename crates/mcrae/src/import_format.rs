@@ -1,20 +1,25 @@
 //! The format `mcrae` of `kerntune import`.
 
+use crate::import::load_names;
+use crate::live_screen::{LiveScreen, NotesOnly};
 use crate::{
-    follow, import, DumpByteOrder, FollowRequest, McraeImportRequest, StreamFormat, TagStreamSource,
+    follow, import, DumpByteOrder, FollowRequest, LiveFigures, McraeImportRequest, StreamFormat,
+    TagStreamSource,
 };
 use clap::Args;
 use kerntune_command::{
     import_entry, print_summary, work, CliOutput, Exit, Failure, FormatOptions, GlobalOptions, ImportEntry,
-    ImportInput, Recognition, RunSubcommand,
+    ImportInput, Recognition, RunSubcommand, TagLayoutOptions,
 };
 use kerntune_profile::Profile;
+use kerntune_trace::TagLayout;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Entry of the format.
 pub const ENTRY: ImportEntry = import_entry::<ImportMcraeOptions>("mcrae", 1, recognize);
 
-/// Recognizes names files and dumps as text. Records of 5 bytes look like nothing.
+/// Recognizes names files and dumps as text. Records of bytes look like nothing.
 fn recognize(input: &ImportInput) -> Option<Recognition> {
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let name = |line: &str| {
@@ -45,8 +50,8 @@ fn recognize(input: &ImportInput) -> Option<Recognition> {
 /// Dump of McRae's hardware profiler, or of a window recorded with record --tags (docs/mcrae.md)
 #[derive(Debug, Args)]
 pub struct ImportMcraeOptions {
-    /// Names files (NAME/TAG lines), if any, and then the dump: records of 5 bytes, or lines TAG
-    /// TIME. Without names files, the names of the triggers that the compiler placed in --kernel
+    /// Names files (NAME/TAG lines), if any, and then the dump: records of bytes (5, if no option
+    /// gives other widths), or lines TAG TIME. Without names files, the names of the triggers that the compiler placed in --kernel
     /// are used
     #[arg(value_name = "NAMES… DUMP", required = true, num_args = 1.., value_parser = clap::value_parser!(PathBuf))]
     files: Vec<PathBuf>,
@@ -66,13 +71,19 @@ pub struct ImportMcraeOptions {
     /// serial line
     #[arg(long, value_name = "PORT|FIFO|SERIAL")]
     follow: Option<TagStreamSource>,
-    /// Format of the stream: records of 5 bytes, lines of text, or pairs of bytes as sent by
-    /// KT_TAGS_UART, which are timed on arrival
+    /// Format of the stream: records of bytes, lines of text, or the bytes that KT_TAGS_UART sends,
+    /// which are timed on arrival
     #[arg(long, value_name = "FORM", default_value = "records", value_parser = ["records", "text", "uart"], requires = "follow")]
     form: String,
     /// Speed of the serial line, in baud
     #[arg(long, value_name = "RATE", default_value_t = 230_400, requires = "follow")]
     baud: u32,
+    /// Show the functions in this interval while tags arrive: on a terminal each second if not
+    /// given, elsewhere only if given
+    #[arg(long, value_name = "SECONDS", requires = "follow", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: Option<u64>,
+    #[command(flatten)]
+    widths: TagLayoutOptions,
     #[command(flatten)]
     format: FormatOptions,
 }
@@ -93,13 +104,27 @@ impl RunSubcommand<GlobalOptions> for ImportMcraeOptions {
                  in which the compiler placed triggers",
             ));
         }
+        let layout = self.widths.layout()?;
         let order = if self.big_endian { DumpByteOrder::Big } else { DumpByteOrder::Little };
         let form = match &self.follow {
-            Some(source) => Some(self.receive(source, order, dump, output)?),
+            Some(source) => {
+                let names = load_names(names, kernel.as_ref(), layout)?;
+                let interval = self.interval.map(Duration::from_secs);
+                let figures = LiveFigures::new(&names, layout);
+                let screen = if global.quiet { None } else { LiveScreen::new(figures, interval) };
+                Some(self.receive(source, order, layout, dump, screen, output)?)
+            }
             None => None,
         };
-        let request =
-            McraeImportRequest { names, dump, form, order, records: self.records, kernel: kernel.as_ref() };
+        let request = McraeImportRequest {
+            names,
+            dump,
+            form,
+            order,
+            layout,
+            records: self.records,
+            kernel: kernel.as_ref(),
+        };
         let import = import(&work, &request, output.progress())?;
         for note in import.notes() {
             output.note(&format!("note: {note}"));
@@ -121,7 +146,9 @@ impl ImportMcraeOptions {
         &self,
         source: &TagStreamSource,
         order: DumpByteOrder,
+        layout: TagLayout,
         dump: &Path,
+        mut screen: Option<LiveScreen>,
         output: &CliOutput,
     ) -> Result<StreamFormat, Failure> {
         let form = match self.form.as_str() {
@@ -129,8 +156,16 @@ impl ImportMcraeOptions {
             "uart" => StreamFormat::Uart,
             _ => StreamFormat::Records(order),
         };
-        let wanted = FollowRequest { source, form, baud: self.baud, dump, records: self.records };
-        let followed = follow(&wanted, output.progress())?;
+        let wanted = FollowRequest { source, form, layout, baud: self.baud, dump, records: self.records };
+        let followed = match &mut screen {
+            Some(screen) => {
+                follow(&wanted, &mut |records| screen.add(records), &NotesOnly(output.progress()))
+            }
+            None => follow(&wanted, &mut |_| {}, output.progress()),
+        };
+        // The terminal shows its usual screen again before anything is printed.
+        drop(screen);
+        let followed = followed?;
         let why = if followed.interrupted { ", ended by a signal" } else { "" };
         output.note(&format!("{} records in {}{why}", followed.records, dump.display()));
         if followed.passed_over > 0 {

@@ -2,17 +2,20 @@
 //! traces.
 //!
 //! - [`TagNames`]: the names files, `function/tag` lines with the modifiers `!` and `=`.
-//! - [`TagDump`]: the profiler's memory, records of a 16-bit tag and 24-bit microseconds.
+//! - [`TagDump`]: the profiler's memory, records of a tag and a time, in McRae's 16 bits and 24-bit
+//!   microseconds or as a [`kerntune_trace::TagLayout`] says.
 //! - [`replay`](replay()): converts records to a trace and its recording, which are analyzed like any
 //!   other.
 //! - [`follow`](follow()): writes a live stream of tags as a dump.
+//! - [`LiveFigures`]: figures of a stream while it arrives.
 //! - [`import`](import()): makes a profile of a dump in the work directory.
 //!
 //! ```
 //! use kerntune_mcrae::{replay, DumpByteOrder, TagDump, TagNames};
+//! use kerntune_trace::TagLayout;
 //! let names = TagNames::parse([("names", "swtch/600!\nmain/502\nMGET/1002=\n")])?;
 //! // main from 10 to 52 µs, the inline trigger in it at 12 µs.
-//! let dump = TagDump::read(b"502 10\n1002 12\n503 52\n", DumpByteOrder::Little)?;
+//! let dump = TagDump::read(b"502 10\n1002 12\n503 52\n", DumpByteOrder::Little, TagLayout::MCRAE)?;
 //! let imported = replay(&names, &dump, Vec::new())?;
 //! assert_eq!(imported.recording.regions[0].elapsed_ns, 42_000);
 //! assert_eq!(imported.points, ["MGET"]);
@@ -29,6 +32,8 @@ mod error;
 mod follow;
 mod import;
 mod import_format;
+mod live_figures;
+mod live_screen;
 mod names;
 mod processes;
 mod replay;
@@ -36,11 +41,12 @@ mod stream;
 mod tags;
 mod write;
 
-pub use dump::{DumpByteOrder, DumpError, DumpRecord, TagDump, FULL, RECORD_BYTES};
-pub use edit::{header, ExtendedNames, RequestedTag};
+pub use dump::{DumpByteOrder, DumpError, DumpRecord, TagDump, FULL};
+pub use edit::{header, ExtendedNames, RequestedTag, TagRange};
 pub use error::{Error, Result};
 pub use follow::{follow, FollowRequest, FollowResult, TagStreamSource};
 pub use import::{import, McraeImport, McraeImportRequest};
+pub use live_figures::{LiveFigures, LiveRow};
 pub use names::{NamesError, TagKind, TagName, TagNames, TagRole};
 pub use replay::{replay, replay_records, ImportedDump, ReplayAnomalies, ReplayError};
 pub use stream::{guess_format, RecordDecoder, RecordReader, StreamFormat};

@@ -1,5 +1,6 @@
 //! Names files, which assign tags to functions and points.
 
+use kerntune_trace::TagLayout;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -45,7 +46,7 @@ pub struct TagName {
     /// Name of the function or point.
     pub name: String,
     /// Tag of the entry, or of the point.
-    pub tag: u16,
+    pub tag: u64,
     /// Kind of the name.
     pub kind: TagKind,
     /// File and line of the definition.
@@ -54,7 +55,7 @@ pub struct TagName {
 
 impl TagName {
     /// Returns the greatest tag of the name: a function's exit.
-    pub fn last_tag(&self) -> u16 {
+    pub fn last_tag(&self) -> u64 {
         match self.kind {
             TagKind::Inline => self.tag,
             // The entry's tag is even, so the exit's fits.
@@ -99,9 +100,13 @@ pub enum NamesError {
     #[error("{second}: {name} has a line already, at {first}; keep one of them")]
     NameTwice { name: String, first: FileLine, second: FileLine },
     #[error("{second}: tag {tag} of {name} is that of {other} already, at {first}; build what has one of them with another tag")]
-    TagTwice { tag: u16, name: String, other: String, first: FileLine, second: FileLine },
-    #[error("there is no tag left for {name}: the greatest is 65535; begin another names file, with tags of its own, for another part of the code")]
-    Full { name: String },
+    TagTwice { tag: u64, name: String, other: String, first: FileLine, second: FileLine },
+    #[error("there is no tag left for {name}: the greatest of {bits} bits is {max}; give more bits (--tag-bits), or begin another names file, with tags of its own, for another part of the code")]
+    Full { name: String, bits: u32, max: u64 },
+    #[error("{place}: tag {tag} of {name} is above {max}, the greatest of {bits} bits: give the width of the records (--tag-bits)")]
+    Wide { place: FileLine, name: String, tag: u64, bits: u32, max: u64 },
+    #[error("tag {tag} of {name} is above {max}: kt_tags.h sends at most 32 bits")]
+    NoHeader { name: String, tag: u64, max: u64 },
     #[error("{place}: {name} is there as {found}, not as {wanted}; give it another name or change the line")]
     OtherKind { name: String, place: FileLine, found: &'static str, wanted: &'static str },
     #[error("`{0}` cannot be a name: it is empty or has white space, `/` or `#` in it")]
@@ -114,7 +119,7 @@ pub enum NamesError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TagNames {
     all: Vec<TagName>,
-    by_tag: HashMap<u16, TagRole>,
+    by_tag: HashMap<u64, TagRole>,
     by_name: HashMap<String, usize>,
 }
 
@@ -142,13 +147,31 @@ impl TagNames {
     }
 
     /// Returns the meaning of a tag.
-    pub fn role(&self, tag: u16) -> Option<TagRole> {
+    pub fn role(&self, tag: u64) -> Option<TagRole> {
         self.by_tag.get(&tag).copied()
     }
 
     /// Finds a name.
     pub fn named(&self, name: &str) -> Option<&TagName> {
         self.all.get(*self.by_name.get(name)?)
+    }
+
+    /// Checks that every tag fits into records of this layout.
+    ///
+    /// # Errors
+    /// [`NamesError::Wide`] for the first that does not.
+    pub fn check_width(&self, layout: TagLayout) -> Result<(), NamesError> {
+        let max = layout.max_tag();
+        match self.all.iter().find(|name| name.last_tag() > max) {
+            None => Ok(()),
+            Some(wide) => Err(NamesError::Wide {
+                place: wide.place.clone(),
+                name: wide.name.clone(),
+                tag: wide.last_tag(),
+                bits: layout.tag_bits(),
+                max,
+            }),
+        }
     }
 
     /// Adds a name, unless its name or a tag is in use.
@@ -205,7 +228,7 @@ fn parse_line(line: &str, place: FileLine) -> Result<TagName, NamesError> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong("the tag is not a decimal number"));
     }
-    let tag: u16 = digits.parse().map_err(|_| wrong("the tag is above 65535"))?;
+    let tag: u64 = digits.parse().map_err(|_| wrong("the tag has more than 64 bits"))?;
     if kind != TagKind::Inline && tag % 2 != 0 {
         return Err(wrong("the entry tag of a function is even, the next one is its exit"));
     }
@@ -271,7 +294,7 @@ mod tests {
             ("main/", "decimal"),
             ("main/-2", "decimal"),
             ("main/0x10", "decimal"),
-            ("main/65536", "above 65535"),
+            ("main/18446744073709551616", "64 bits"),
             ("main/503", "even"),
             ("main/502!=", "more than one"),
             ("main/502==", "more than one"),
@@ -279,6 +302,10 @@ mod tests {
             let text = error(&[("n", &format!("ok/2\n{line}\n"))]);
             assert!(text.contains("n:2") && text.contains(reason), "{line}: {text}");
         }
-        assert_eq!(TagNames::parse([("n", "last/65534\n")]).unwrap().role(65535), Some(TagRole::Exit(0)));
+        let names = TagNames::parse([("n", "f/2\nlast/65534\nwide/65536\n")]).unwrap();
+        assert_eq!((names.role(65535), names.role(65537)), (Some(TagRole::Exit(1)), Some(TagRole::Exit(2))));
+        let error = names.check_width(TagLayout::MCRAE).unwrap_err().to_string();
+        assert!(error.contains("n:3: tag 65537 of wide is above 65535"), "{error}");
+        assert_eq!(names.check_width(TagLayout::new(17, 24, 1).unwrap()), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! Conversion of records to events, by the rules of McRae's analysis software.
 //!
-//! - The counter is an interval timer: the time between two records is its advance modulo 2^24 µs.
-//!   A pause of a whole round (16.8 s) cannot be seen.
+//! - The counter is an interval timer: the time between two records is its advance modulo its
+//!   width. A pause of a whole round (16.8 s of 24 bits and 1 µs) cannot be seen.
 //! - An exit ends the function of that name and everything open above it. If the function is not
 //!   open and nothing else is, it was open when the capture began. Otherwise the exit is counted as
 //!   unmatched.
@@ -21,13 +21,14 @@ use super::names::{TagKind, TagNames, TagRole};
 use super::processes::{ProcessTable, ReplayedProcess, ResumedProcess, UpcomingExits, IDLE};
 use super::write::{DiscardSink, ReplayStep, StepSink, TraceSink};
 use kerntune_profile::Anomaly;
-use kerntune_trace::{EnterKind, Event, RecordedThread, Recording, RecordingHealth};
+use kerntune_trace::{EnterKind, Event, RecordedThread, Recording, RecordingHealth, TagLayout};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Name of the only region.
 const REGION: &str = "capture";
-const ROUND: u32 = 1 << 24;
+/// Longest capture in ns: 104 days.
+const MAX_SPAN_NS: u64 = 1 << 53;
 /// Limit of open functions; no stack is deeper.
 const DEPTH_LIMIT: usize = 10_000;
 
@@ -36,12 +37,14 @@ const DEPTH_LIMIT: usize = 10_000;
 // Messages document the variants.
 #[allow(missing_docs)]
 pub enum ReplayError {
-    #[error("none of its {records} records has a tag that the names files have (the first has {first}): they are of another kernel, or the bytes of the dump are in the other order")]
-    Foreign { records: usize, first: u16 },
+    #[error("none of its {records} records has a tag that the names files have (the first has {first}): they are of another kernel, the bytes of the dump are in the other order, or its records have other widths (--tag-bits, --clock-bits)")]
+    Foreign { records: usize, first: u64 },
     #[error("record {record}: {DEPTH_LIMIT} functions are open at once, the last of them {name}: the dump and the names files are not of one kernel, or exit triggers are missing")]
     Depth { record: usize, name: String },
     #[error("cannot read the records or write the trace: {0}")]
     Write(#[from] io::Error),
+    #[error("record {record}: more than 104 days passed since the first one: the clock has another width (--clock-bits), or its ticks are shorter (--tick-ns)")]
+    Span { record: usize },
     #[error("there is no record in it")]
     Empty,
 }
@@ -50,7 +53,7 @@ pub enum ReplayError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayAnomalies {
     /// Number of records of each tag that no names file has.
-    pub unknown_tags: BTreeMap<u16, u64>,
+    pub unknown_tags: BTreeMap<u64, u64>,
     /// Exits of functions that were not open; ignored.
     pub unmatched_exits: u64,
     /// Calls without an exit, ended by the exit of a function below.
@@ -67,8 +70,8 @@ pub struct ReplayAnomalies {
     pub repeated_switches: u64,
     /// Wraps of the counter.
     pub timer_wraps: u64,
-    /// Longest time between two records, in µs.
-    pub longest_gap_us: u32,
+    /// Longest time between two records, in ns.
+    pub longest_gap_ns: u64,
 }
 
 impl ReplayAnomalies {
@@ -96,7 +99,7 @@ pub struct ImportedDump<W> {
     pub recording: Recording,
     /// Names and tags of the functions, by number; there are
     /// [`kerntune_trace::Recording::kernel_functions`].
-    pub functions: Vec<(String, u16)>,
+    pub functions: Vec<(String, u64)>,
     /// Names of the inline points, by number.
     pub points: Vec<String>,
     /// Function around each point, if it was the innermost open one whenever the point was passed.
@@ -112,7 +115,7 @@ pub struct ImportedDump<W> {
 /// # Errors
 /// [`ReplayError`]: dump and names do not match, or `out` fails.
 pub fn replay<W: Write>(names: &TagNames, dump: &TagDump, out: W) -> Result<ImportedDump<W>, ReplayError> {
-    replay_records(names, || Ok(dump.records.iter().copied().map(Ok)), out)
+    replay_records(names, dump.layout, || Ok(dump.records.iter().copied().map(Ok)), out)
 }
 
 /// Converts records that are read on demand. `open` returns an iterator from the first record; it
@@ -123,18 +126,20 @@ pub fn replay<W: Write>(names: &TagNames, dump: &TagDump, out: W) -> Result<Impo
 /// reading fails.
 pub fn replay_records<W: Write, I: Iterator<Item = io::Result<DumpRecord>>>(
     names: &TagNames,
+    layout: TagLayout,
     mut open: impl FnMut() -> io::Result<I>,
     out: W,
 ) -> Result<ImportedDump<W>, ReplayError> {
-    let mut dry = DumpReplay::new(names, open()?, DiscardSink);
+    let mut dry = DumpReplay::new(names, layout, open()?, DiscardSink);
     dry.run()?;
     let Some(first) = dry.first else { return Err(ReplayError::Empty) };
     if dry.troubles.unknown_tags.values().sum::<u64>() == dry.records {
         return Err(ReplayError::Foreign { records: dry.records as usize, first: first.tag });
     }
     let processes: Vec<ReplayedProcess> = dry.processes.into_all();
-    let begin = u64::from(first.time);
-    let mut machine = DumpReplay::new(names, open()?, TraceSink::new(out, begin, &processes)?);
+    // A counter of 64 bits may stand anywhere.
+    let begin = layout.ns(first.time.into()).filter(|ns| *ns < MAX_SPAN_NS).unwrap_or(0);
+    let mut machine = DumpReplay::new(names, layout, open()?, TraceSink::new(out, begin, &processes)?);
     machine.run()?;
     let DumpReplay { sink, mut troubles, now, within, idle_ns, records, .. } = machine;
     troubles.open_at_begin = processes.iter().map(|process| process.bottom.len() as u64).sum();
@@ -156,8 +161,8 @@ pub fn replay_records<W: Write, I: Iterator<Item = io::Result<DumpRecord>>>(
         per_cpu: Vec::new(),
         regions: vec![kerntune_trace::RecordedRegion {
             name: REGION.into(),
-            begin_ns: begin * 1000,
-            elapsed_ns: now * 1000,
+            begin_ns: begin,
+            elapsed_ns: now,
             idle_ns,
             operations: 0,
             depth: 0,
@@ -217,7 +222,7 @@ impl NumberedNames {
 
 impl NumberedNames {
     /// Returns the role of a tag, with the numbers of functions and points.
-    fn role(&self, names: &TagNames, tag: u16) -> Option<TagRole> {
+    fn role(&self, names: &TagNames, tag: u64) -> Option<TagRole> {
         let number = |at: usize| self.number[at] as usize;
         Some(match names.role(tag)? {
             TagRole::Entry(at) => TagRole::Entry(number(at)),
@@ -227,7 +232,7 @@ impl NumberedNames {
     }
 
     /// Checks whether a tag is the entry or exit of a context switch.
-    fn is_at_switch(&self, names: &TagNames, tag: u16) -> bool {
+    fn is_at_switch(&self, names: &TagNames, tag: u64) -> bool {
         matches!(self.role(names, tag), Some(TagRole::Entry(f) | TagRole::Exit(f)) if self.switch[f])
     }
 }
@@ -235,6 +240,7 @@ impl NumberedNames {
 /// State of the conversion.
 struct DumpReplay<'a, I, S> {
     names: &'a TagNames,
+    layout: TagLayout,
     kinds: NumberedNames,
     ahead: Lookahead<I>,
     sink: S,
@@ -244,7 +250,9 @@ struct DumpReplay<'a, I, S> {
     records: u64,
     processes: ProcessTable,
     running: usize,
-    /// Time in µs since the first record.
+    /// Ticks since the first record.
+    ticks: u128,
+    /// Time in ns since the first record.
     now: u64,
     /// Time of the last step.
     last_step: u64,
@@ -255,18 +263,20 @@ struct DumpReplay<'a, I, S> {
 }
 
 impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a, I, S> {
-    fn new(names: &'a TagNames, records: I, sink: S) -> Self {
+    fn new(names: &'a TagNames, layout: TagLayout, records: I, sink: S) -> Self {
         let kinds = NumberedNames::of(names);
         Self {
             within: vec![None; kinds.points.len()],
             kinds,
             names,
+            layout,
             ahead: Lookahead::new(records),
             sink,
             first: None,
             records: 0,
             processes: ProcessTable::new(),
             running: IDLE,
+            ticks: 0,
             now: 0,
             last_step: 0,
             idle_ns: 0,
@@ -274,7 +284,7 @@ impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a,
         }
     }
 
-    fn role(&self, tag: u16) -> Option<TagRole> {
+    fn role(&self, tag: u64) -> Option<TagRole> {
         self.kinds.role(self.names, tag)
     }
 
@@ -299,7 +309,7 @@ impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a,
         while let Some((at, record)) = self.ahead.next()? {
             self.first.get_or_insert(record);
             self.records += 1;
-            self.pass(last.unwrap_or(record.time), record.time);
+            self.pass(at, last.unwrap_or(record.time), record.time)?;
             last = Some(record.time);
             match self.role(record.tag) {
                 None => *self.troubles.unknown_tags.entry(record.tag).or_default() += 1,
@@ -333,12 +343,15 @@ impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a,
         Ok(UpcomingExits::ahead(roles, |function| kinds.switch[function]))
     }
 
-    fn pass(&mut self, from: u32, to: u32) {
-        // Both times are below the limit; a smaller one means that the counter wrapped.
-        let gap = (to + ROUND - from) % ROUND;
+    fn pass(&mut self, at: usize, from: u64, to: u64) -> Result<(), ReplayError> {
+        // A smaller time means that the counter wrapped.
+        self.ticks += u128::from(to.wrapping_sub(from) & self.layout.max_time());
         self.troubles.timer_wraps += u64::from(to < from);
-        self.troubles.longest_gap_us = self.troubles.longest_gap_us.max(gap);
-        self.now += u64::from(gap);
+        let now = self.layout.ns(self.ticks).filter(|ns| *ns < MAX_SPAN_NS);
+        let now = now.ok_or(ReplayError::Span { record: at })?;
+        self.troubles.longest_gap_ns = self.troubles.longest_gap_ns.max(now - self.now);
+        self.now = now;
+        Ok(())
     }
 
     /// Checks whether the processor is idle.
@@ -358,7 +371,7 @@ impl<'a, I: Iterator<Item = io::Result<DumpRecord>>, S: StepSink> DumpReplay<'a,
 
     fn step_of(&mut self, idle: bool, event: Event) -> io::Result<()> {
         let gap = self.now - self.last_step;
-        self.idle_ns += if idle { gap * 1000 } else { 0 };
+        self.idle_ns += if idle { gap } else { 0 };
         self.last_step = self.now;
         self.sink.take(ReplayStep { gap, idle, event })
     }

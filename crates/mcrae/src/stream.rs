@@ -1,17 +1,19 @@
 //! Records of a stream, from a file or an endless line. Only an incomplete record is in memory.
 
-use super::dump::{text_record, DumpByteOrder, DumpError, DumpRecord, RECORD_BYTES};
+use super::dump::{text_record, DumpByteOrder, DumpError, DumpRecord};
+use kerntune_trace::TagLayout;
 use std::io::{self, Read};
 
 /// Format of the records in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFormat {
-    /// Five bytes per record.
+    /// As many bytes per record as its layout has: five of McRae's.
     Records(DumpByteOrder),
     /// One line `TAG TIME` per record.
     Text,
-    /// Two bytes per record, with a tag below 16384: the upper seven bits with bit 7 set, then the
-    /// lower seven (`KT_TAGS_UART`). The time is that of arrival.
+    /// Seven bits of the tag in each byte, the upper ones first, and bit 7 set in the first byte
+    /// (`KT_TAGS_UART`). Tags of 16 bits are below 16384 and take two bytes, wider ones as many as
+    /// they need. The time is that of arrival.
     Uart,
 }
 
@@ -29,13 +31,16 @@ impl StreamFormat {
 
 /// Maximum length of a line in bytes; a record has some twenty.
 const LINE: usize = 1024;
-/// Period of the counter in microseconds.
-const ROUND: u64 = 1 << 24;
+/// Bytes of a tag of 16 bits on a UART.
+const UART_BYTES: usize = 2;
 
 /// Decoder of bytes that arrive in pieces.
 #[derive(Debug, Clone)]
 pub struct RecordDecoder {
     form: StreamFormat,
+    layout: TagLayout,
+    /// Complete records so far.
+    records: u64,
     /// Bytes of an incomplete record.
     rest: Vec<u8>,
     lines: usize,
@@ -44,22 +49,23 @@ pub struct RecordDecoder {
 
 impl RecordDecoder {
     /// Creates a decoder at the beginning of a stream.
-    pub fn new(form: StreamFormat) -> Self {
-        Self { form, rest: Vec::new(), lines: 0, passed_over: 0 }
+    pub fn new(form: StreamFormat, layout: TagLayout) -> Self {
+        Self { form, layout, records: 0, rest: Vec::new(), lines: 0, passed_over: 0 }
     }
 
     /// Decodes the next bytes and appends complete records to `out`. `now` is the time of arrival
-    /// in µs from any origin; only [`StreamFormat::Uart`] uses it.
+    /// in ns from any origin; only [`StreamFormat::Uart`] uses it.
     ///
     /// # Errors
-    /// [`DumpError::Line`] for a line that is no record.
+    /// [`DumpError::Line`] for a line that is no record, [`DumpError::Wide`] for bytes that are none.
     pub fn push(&mut self, bytes: &[u8], now: u64, out: &mut Vec<DumpRecord>) -> Result<(), DumpError> {
         match self.form {
             StreamFormat::Records(order) => {
                 for byte in bytes {
                     self.rest.push(*byte);
-                    if let Ok(raw) = <[u8; RECORD_BYTES]>::try_from(self.rest.as_slice()) {
-                        out.push(DumpRecord::of_bytes(raw, order));
+                    if self.rest.len() == self.layout.record_bytes() {
+                        self.records += 1;
+                        out.push(DumpRecord::of_bytes(&self.rest, order, self.layout, self.records)?);
                         self.rest.clear();
                     }
                 }
@@ -80,11 +86,11 @@ impl RecordDecoder {
                     if byte & 0x80 != 0 {
                         self.passed_over += self.rest.len() as u64;
                         self.rest = vec![byte & 0x7f];
-                    } else if let Some(high) = self.rest.pop() {
-                        let tag = u16::from(high) << 7 | u16::from(*byte);
-                        out.push(DumpRecord { tag, time: (now % ROUND) as u32 });
-                    } else {
+                    } else if self.rest.is_empty() {
                         self.passed_over += 1;
+                    } else {
+                        self.rest.push(*byte);
+                        self.uart_record(now, out);
                     }
                 }
             }
@@ -104,17 +110,36 @@ impl RecordDecoder {
         Ok(self.passed_over + self.rest.len() as u64)
     }
 
+    /// Takes the bytes of a tag, if it is complete.
+    fn uart_record(&mut self, now: u64, out: &mut Vec<DumpRecord>) {
+        let bytes = match self.layout.tag_bits() {
+            16 => UART_BYTES,
+            bits => bits.div_ceil(7) as usize,
+        };
+        if self.rest.len() < bytes {
+            return;
+        }
+        let tag = self.rest.iter().fold(0u128, |tag, byte| tag << 7 | u128::from(*byte));
+        match u64::try_from(tag) {
+            Ok(tag) if tag <= self.layout.max_tag() => {
+                out.push(DumpRecord { tag, time: self.layout.ticks(now) });
+            }
+            _ => self.passed_over += self.rest.len() as u64,
+        }
+        self.rest.clear();
+    }
+
     fn line(&mut self, out: &mut Vec<DumpRecord>) -> Result<(), DumpError> {
         let line = std::mem::take(&mut self.rest);
         self.lines += 1;
         let text = String::from_utf8_lossy(&line);
-        out.extend(text_record(&text, self.lines)?);
+        out.extend(text_record(&text, self.lines, self.layout)?);
         Ok(())
     }
 
     fn wrong(&self, reason: &'static str) -> DumpError {
         let text = String::from_utf8_lossy(&self.rest).chars().take(40).collect();
-        DumpError::Line { line: self.lines + 1, text, reason }
+        DumpError::Line { line: self.lines + 1, text, reason: reason.into() }
     }
 }
 
@@ -149,10 +174,10 @@ pub struct RecordReader<R> {
 
 impl<R: Read> RecordReader<R> {
     /// Reads from the beginning of `input`.
-    pub fn new(input: R, form: StreamFormat) -> Self {
+    pub fn new(input: R, form: StreamFormat, layout: TagLayout) -> Self {
         Self {
             input,
-            decoder: Some(RecordDecoder::new(form)),
+            decoder: Some(RecordDecoder::new(form, layout)),
             buffer: vec![0; 1 << 16],
             ready: Vec::new().into_iter(),
         }
@@ -169,9 +194,10 @@ impl<R: Read> RecordReader<R> {
         if count == 0 {
             if let Some(decoder) = self.decoder.take() {
                 let records_form = matches!(decoder.form, StreamFormat::Records(_));
+                let record = decoder.layout.record_bytes();
                 let rest = decoder.finish(&mut records).map_err(wrong)?;
                 if rest > 0 && records_form {
-                    return Err(wrong(DumpError::Rest(rest)));
+                    return Err(wrong(DumpError::Rest { rest, record }));
                 }
             }
         } else {
@@ -211,8 +237,8 @@ mod tests {
 
     /// Returns the records of bytes that arrive in pieces, and the number of bytes in no record.
     fn pieces(form: StreamFormat, pieces: &[&[u8]]) -> Result<(Vec<DumpRecord>, u64), DumpError> {
-        let (mut decoder, mut out) = (RecordDecoder::new(form), Vec::new());
-        for (piece, now) in pieces.iter().zip((0..).step_by(7)) {
+        let (mut decoder, mut out) = (RecordDecoder::new(form, TagLayout::MCRAE), Vec::new());
+        for (piece, now) in pieces.iter().zip((0..).step_by(7_000)) {
             decoder.push(piece, now, &mut out)?;
         }
         let rest = decoder.finish(&mut out)?;
@@ -237,15 +263,25 @@ mod tests {
     }
 
     #[test]
+    fn wide_tags_take_more_bytes_of_a_uart() {
+        let layout = TagLayout::new(32, 32, 1000).unwrap();
+        let (mut decoder, mut out) = (RecordDecoder::new(StreamFormat::Uart, layout), Vec::new());
+        // 65,538 = 4 · 2^14 + 2, then a tag of 35 bits, which is none.
+        decoder.push(&[0x80, 0, 4, 0, 2, 0xff, 0x7f, 0x7f, 0x7f, 0x7f, 0x80], 9, &mut out).unwrap();
+        assert_eq!(out, [DumpRecord { tag: 65_538, time: 9 }]);
+        assert_eq!(decoder.finish(&mut out), Ok(6));
+    }
+
+    #[test]
     fn a_file_is_read_as_it_is_asked_for() {
         let bytes: Vec<u8> =
             (0..50_000u32).flat_map(|n| [n as u8, 0x80, n as u8, (n >> 8) as u8, 0]).collect();
         let form = guess_format(bytes.as_slice(), DumpByteOrder::Little).unwrap();
         assert_eq!(form, StreamFormat::Records(DumpByteOrder::Little));
         let records: Vec<DumpRecord> =
-            RecordReader::new(bytes.as_slice(), form).map(Result::unwrap).collect();
-        assert_eq!(records, TagDump::read(&bytes, DumpByteOrder::Little).unwrap().records);
-        let mut cut = RecordReader::new(&bytes[..12], form);
+            RecordReader::new(bytes.as_slice(), form, TagLayout::MCRAE).map(Result::unwrap).collect();
+        assert_eq!(records, TagDump::read(&bytes, DumpByteOrder::Little, TagLayout::MCRAE).unwrap().records);
+        let mut cut = RecordReader::new(&bytes[..12], form, TagLayout::MCRAE);
         assert!(cut.next().unwrap().is_ok() && cut.next().unwrap().is_ok());
         assert!(cut.next().unwrap().unwrap_err().to_string().contains("2 bytes"));
         assert!(cut.next().is_none());

@@ -1,13 +1,14 @@
 //! The command `kerntune tags`.
 
 use crate::import::{load_triggers, triggers_as_names};
-use crate::{header, ExtendedNames, RequestedTag, TagKind, TagName};
+use crate::{header, ExtendedNames, RequestedTag, TagKind, TagName, TagRange};
 use clap::Args;
 use kerntune_command::{
     command, CliOutput, CommandEntry, Exit, Failure, FormatOptions, GlobalOptions, OutputFile, RunSubcommand,
 };
 use kerntune_guest::read_text;
 use kerntune_kernel::Symbols;
+use kerntune_trace::MIN_TAG_BITS;
 use kerntune_work::Lock;
 use serde_json::json;
 use std::io::ErrorKind;
@@ -39,7 +40,10 @@ pub struct TagsOptions {
     pub context_switch: Vec<String>,
     /// First tag of a new file
     #[arg(long, value_name = "TAG", default_value_t = 2)]
-    pub first: u16,
+    pub first: u64,
+    /// Width of a tag, 16 to 64 bits, which limits new tags
+    #[arg(long, value_name = "N", default_value_t = MIN_TAG_BITS, value_parser = clap::value_parser!(u32).range(16..=64))]
+    pub tag_bits: u32,
     /// Write the tags for C and assembler (embedded/guest/kt_tags.h)
     #[arg(long, value_name = "FILE")]
     pub header: Option<PathBuf>,
@@ -74,7 +78,8 @@ impl RunSubcommand<GlobalOptions> for TagsOptions {
             None => want(self.names.clone(), TagKind::Function),
         }
         want(self.inline.clone(), TagKind::Inline);
-        let edited = ExtendedNames::new(&file, &text, &wanted, self.first).map_err(Failure::usage)?;
+        let range = TagRange { first: self.first, bits: self.tag_bits };
+        let edited = ExtendedNames::new(&file, &text, &wanted, range).map_err(Failure::usage)?;
         let tags = match &self.header {
             Some(path) => Some((
                 OutputFile::new("--header", path)?,

@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 16;
 /// Event of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplayStep {
-    /// Time in µs since the step before.
+    /// Time in ns since the step before.
     pub gap: u64,
     /// The processor was idle in this time.
     pub idle: bool,
@@ -93,7 +93,7 @@ pub(super) struct TraceSink<W: Write> {
 }
 
 impl<W: Write> TraceSink<W> {
-    /// Creates a trace that begins at `begin` µs, with the functions that were open then.
+    /// Creates a trace that begins at `begin` ns, with the functions that were open then.
     pub fn new(out: W, begin: u64, processes: &[ReplayedProcess]) -> io::Result<Self> {
         let frames = |(number, process): (usize, &ReplayedProcess)| {
             let open = process.bottom.iter().rev().enumerate();
@@ -104,7 +104,7 @@ impl<W: Write> TraceSink<W> {
         let stacks = processes.iter().enumerate().map(frames).collect();
         let writer = TraceFileWriter::new(out, TraceHeader { wide: false })?;
         let state = OpenState { stacks, running: IDLE, open: false };
-        let now = begin * 1000;
+        let now = begin;
         Ok(Self {
             writer,
             state,
@@ -159,7 +159,7 @@ impl<W: Write> StepSink for TraceSink<W> {
             self.state_bytes = self.raw.len();
             self.began = self.now;
         }
-        let mut gap = step.gap * 1000;
+        let mut gap = step.gap;
         self.now += gap;
         if step.idle && gap > 0 {
             encode::event(&mut self.raw, 0, Event::Idle { ns: gap });

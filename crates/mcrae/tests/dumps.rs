@@ -3,7 +3,7 @@
 use kerntune_analyze::{analyze, AnalysisInput, TraceFile};
 use kerntune_mcrae::{replay, DumpByteOrder, DumpRecord, ImportedDump, ReplayAnomalies, TagDump, TagNames};
 use kerntune_profile::{Address, FunctionIndex, Symbol};
-use kerntune_trace::{EnterKind, Event};
+use kerntune_trace::{EnterKind, Event, TagLayout};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,7 +23,8 @@ fn dump(names: &TagNames, text: &str) -> TagDump {
         };
         DumpRecord { tag, time: time.parse().unwrap() }
     };
-    TagDump { records: text.lines().filter(|line| !line.trim().is_empty()).map(record).collect() }
+    let records = text.lines().filter(|line| !line.trim().is_empty()).map(record).collect();
+    TagDump { records, layout: TagLayout::MCRAE }
 }
 
 /// Lists the events of the trace with their time in µs: `>f` by a call, `*f` by an interrupt, `<f`,
@@ -90,7 +91,7 @@ fn told(imported: &ImportedDump<Vec<u8>>) -> Vec<String> {
 fn analyzed(imported: &ImportedDump<Vec<u8>>) -> BTreeMap<String, u64> {
     let mut symbols = Vec::new();
     for (name, tag) in imported.functions.iter().chain([&("[unknown code]".to_owned(), 0)]) {
-        let (function, address) = (FunctionIndex(symbols.len() as u32), Address(u64::from(*tag)));
+        let (function, address) = (FunctionIndex(symbols.len() as u32), Address(*tag));
         symbols.push(Symbol { function, name: name.clone(), address, size: 2, file: None, module: None });
     }
     let points: Vec<_> = imported.points.iter().map(|name| (name.clone(), FunctionIndex::NONE)).collect();
@@ -124,7 +125,7 @@ fn calls_are_nested_and_points_are_in_them() {
         "10 >main\n 12 =MGET\n 15 >read\n 40 <read\n 52 <main",
         &["*process 1:", "10 >main", "12 =MGET", "15 >read", "40 <read", "52 <main"],
     );
-    assert_eq!(troubles, ReplayAnomalies { longest_gap_us: 25, ..ReplayAnomalies::default() });
+    assert_eq!(troubles, ReplayAnomalies { longest_gap_ns: 25_000, ..ReplayAnomalies::default() });
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn the_timer_wraps() {
         "16777210 >main\n 5 >read\n 16777000 <read\n 3 <main",
         &["*process 1:", "16777210 >main", "16777221 >read", "33554216 <read", "33554435 <main"],
     );
-    assert_eq!((troubles.timer_wraps, troubles.longest_gap_us), (2, 16_776_995));
+    assert_eq!((troubles.timer_wraps, troubles.longest_gap_ns), (2, 16_776_995_000));
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn what_does_not_match_is_counted() {
         open_at_end: 1,
         switches: 1,
         repeated_switches: 1,
-        longest_gap_us: 3,
+        longest_gap_ns: 3_000,
         ..ReplayAnomalies::default()
     };
     assert_eq!(troubles, expected);
@@ -398,8 +399,8 @@ fn capture(blocks: &[Block], names: &TagNames) -> (TagDump, Vec<(usize, String, 
         };
         let mut put = |process: usize, what: &str, name: &str, after: u32| {
             now += u64::from(after);
-            let tag = tag(name) + u16::from(what == "<");
-            records.push(DumpRecord { tag, time: (now % (1 << 24)) as u32 });
+            let tag = tag(name) + u64::from(what == "<");
+            records.push(DumpRecord { tag, time: now % (1 << 24) });
             expected.push((process, format!("{what}{name}"), now));
         };
         let sleep = format!("s{who}");
@@ -427,7 +428,33 @@ fn capture(blocks: &[Block], names: &TagNames) -> (TagDump, Vec<(usize, String, 
         put(process, ">", &sleep, 4);
         put(process, ">", "swtch", 1);
     }
-    (TagDump { records }, expected)
+    (TagDump { records, layout: TagLayout::MCRAE }, expected)
+}
+
+/// Wide tags, a counter of 32 bits that wraps, and ticks of 83.333 ns.
+#[test]
+fn other_widths_and_ticks() {
+    let names = TagNames::parse([("n", "main/65536\nread/4294967294\n")]).unwrap();
+    let layout = TagLayout::new(32, 32, 83_333).unwrap();
+    let text = b"65536 4294967290\n4294967294 6\n4294967295 18\n65537 12000018\n";
+    let dump = TagDump::read(text, DumpByteOrder::Little, layout).unwrap();
+    assert_eq!(dump.to_bytes().len(), 4 * 8);
+    let imported = replay(&names, &dump, Vec::new()).unwrap();
+    // 12, 12 and 12,000,000 ticks; no rounding adds up.
+    assert_eq!(imported.recording.regions[0].elapsed_ns, 12_000_024 * 83_333 / 1000);
+    let troubles = imported.troubles;
+    assert_eq!((troubles.timer_wraps, troubles.longest_gap_ns), (1, 999_996_000));
+    // A counter of 64 bits that wraps once.
+    let layout = TagLayout::new(17, 64, 1_000_000).unwrap();
+    let text = format!("65536 {}\n65537 1\n", u64::MAX);
+    let dump = TagDump::read(text.as_bytes(), DumpByteOrder::Little, layout).unwrap();
+    let imported = replay(&names, &dump, Vec::new()).unwrap();
+    let region = &imported.recording.regions[0];
+    assert_eq!((region.begin_ns, region.elapsed_ns), (0, 2_000));
+    // A pause of centuries is a wrong layout.
+    let dump = TagDump::read(b"65536 5\n65537 4\n", DumpByteOrder::Little, layout).unwrap();
+    let error = replay(&names, &dump, Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("record 1") && error.contains("--clock-bits"), "{error}");
 }
 
 proptest! {
@@ -442,7 +469,7 @@ proptest! {
         let names = shared_names();
         let (dump, expected) = capture(&blocks, &names);
         let bytes = dump.to_bytes();
-        let dump = TagDump::read(&bytes, DumpByteOrder::Little).unwrap();
+        let dump = TagDump::read(&bytes, DumpByteOrder::Little, TagLayout::MCRAE).unwrap();
         let imported = replay(&names, &dump, Vec::new()).unwrap();
         let mut found = Vec::new();
         let mut running = String::new();
@@ -475,11 +502,12 @@ proptest! {
     /// Any records give a valid trace or an error.
     #[test]
     fn any_records_do_no_harm(
-        records in prop::collection::vec((prop::sample::select(vec![2u16, 3, 100, 101, 102, 103, 200, 201, 202, 203, 301, 9]), 0u32..1 << 24), 1..300)
+        records in prop::collection::vec((prop::sample::select(vec![2u64, 3, 100, 101, 102, 103, 200, 201, 202, 203, 301, 9]), 0u64..1 << 24), 1..300)
     ) {
         let names = shared_names();
         let records: Vec<DumpRecord> = records.into_iter().map(|(tag, time)| DumpRecord { tag, time }).collect();
-        let Ok(imported) = replay(&names, &TagDump { records }, Vec::new()) else { return Ok(()) };
+        let dump = TagDump { records, layout: TagLayout::MCRAE };
+        let Ok(imported) = replay(&names, &dump, Vec::new()) else { return Ok(()) };
         // Panics if an event ends something that is not open.
         told(&imported);
         let health = analyzed(&imported);
@@ -490,7 +518,7 @@ proptest! {
 
     #[test]
     fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..400), text in "[a-c/0-9!=\n ]{0,60}") {
-        let Ok(dump) = TagDump::read(&bytes, DumpByteOrder::Big) else { return Ok(()) };
+        let Ok(dump) = TagDump::read(&bytes, DumpByteOrder::Big, TagLayout::MCRAE) else { return Ok(()) };
         let names = TagNames::parse([("x", text.as_str())]).unwrap_or_else(|_| shared_names());
         let _ = replay(&names, &dump, Vec::new());
     }

@@ -213,7 +213,7 @@ impl HookRunner {
                 recorder.on_mark(boards, counts, mark, rest, cpu)?;
             }
             Callback::Point => recorder.on_point(board, number, rest)?,
-            Callback::Tag => recorder.on_tag(board, number as u16, rest)?,
+            Callback::Tag => recorder.on_tag(board, number, rest)?,
             Callback::PortTag => recorder.on_port_tag(board, number != 0, rest, cpu)?,
             Callback::Forget => recorder.on_forget(match number {
                 0 => ForgottenTranslations::User,

@@ -163,10 +163,10 @@ impl Recorder {
     }
 
     /// Handles an event tag.
-    pub fn on_tag(&mut self, board: &InlineCounters, tag: u16, rest: u64) -> Result<(), Failure> {
+    pub fn on_tag(&mut self, board: &InlineCounters, tag: u32, rest: u64) -> Result<(), Failure> {
         let ns = self.clock.at(self.now(board, rest));
         match self.tags.as_mut().filter(|_| self.recording) {
-            Some(tags) => tags.push(tag, ns),
+            Some(tags) => tags.push(tag.into(), ns),
             None => Ok(()),
         }
     }
@@ -182,11 +182,12 @@ impl Recorder {
         let [port, tag] = GuestIsa::PORT_AND_TAG;
         if check {
             let port = cpu.register(port) as u16;
-            if self.planner.tags != Some(TagWindow::Port(port)) {
+            if self.planner.tags.map(|tags| tags.window) != Some(TagWindow::Port(port)) {
                 return Ok(());
             }
         }
-        self.on_tag(board, cpu.register(tag) as u16, rest)
+        // Tags of 16 bits leave out the upper half when they are written.
+        self.on_tag(board, cpu.register(tag) as u32, rest)
     }
 }
 

@@ -30,7 +30,7 @@ use crate::stream::StreamWriter;
 use crate::user::{BinaryPage, TracedBinaries};
 use kerntune_isa::{BlockEnding, BlockFlow, Decoded, ForgottenTranslations, GuestIsa, Insn, Isa, TagAccess};
 use kerntune_trace::counts::BranchKind;
-use kerntune_trace::{CaptureSpec, FunctionKind, TagWindow};
+use kerntune_trace::{CaptureSpec, FunctionKind, TagSource};
 use std::collections::{HashMap, HashSet};
 use std::mem::offset_of;
 
@@ -221,7 +221,7 @@ pub struct HookPlanner {
     pub points: HashMap<u64, u32>,
     /// Functions that load or free code, with their numbers.
     pub loads: HashMap<u64, u32>,
-    pub tags: Option<TagWindow>,
+    pub tags: Option<TagSource>,
     /// Instruction stream, if requested.
     pub stream: Option<StreamWriter>,
     /// Jumps of traced kernel code through a register or memory.
@@ -469,9 +469,9 @@ impl HookPlanner {
                     out.insn(at, Callback::Mark, mark as u32);
                 }
             }
-            if let Some(window) = self.tags {
-                match GuestIsa::tag(window, insn) {
-                    Some(TagAccess::Tag(tag)) => out.insn(at, Callback::Tag, tag.into()),
+            if let Some(tags) = self.tags {
+                match GuestIsa::tag(tags, insn) {
+                    Some(TagAccess::Tag(tag)) => out.insn(at, Callback::Tag, tag),
                     Some(TagAccess::Port { check }) => out.insn(at, Callback::PortTag, check.into()),
                     None => {}
                 }

@@ -97,7 +97,7 @@ impl Recorder {
             true => Some(TraceWriter::create(&output, capture.weights)?),
             false => None,
         };
-        let tags = spec.tags.is_some().then(|| TagWriter::create(&output)).transpose()?;
+        let tags = spec.tags.map(|tags| TagWriter::create(&output, tags.layout)).transpose()?;
         let user = spec.binaries.iter().map(|binary| binary.functions.len() as u32).sum();
         let functions = TracedFunctions::new(
             &spec.functions,

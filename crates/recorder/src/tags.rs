@@ -1,29 +1,32 @@
 //! File of event tags of McRae's profiler.
 
 use crate::Failure;
-use kerntune_trace::files;
+use kerntune_trace::{files, TagLayout, MAX_TAG_RECORD};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Writer of [`files::TAGS`], with a buffer of 1 MiB that holds 200,000 tags.
+/// Writer of [`files::TAGS`], with a buffer of 1 MiB.
 pub struct TagWriter {
     out: BufWriter<File>,
     path: PathBuf,
+    layout: TagLayout,
 }
 
 impl TagWriter {
     /// Creates the file in `directory`.
-    pub fn create(directory: &Path) -> Result<Self, Failure> {
+    pub fn create(directory: &Path, layout: TagLayout) -> Result<Self, Failure> {
         let path = directory.join(files::TAGS);
         let file =
             File::create(&path).map_err(|e| Failure(format!("cannot create {}: {e}", path.display())))?;
-        Ok(Self { out: BufWriter::with_capacity(1 << 20, file), path })
+        Ok(Self { out: BufWriter::with_capacity(1 << 20, file), path, layout })
     }
 
     /// Appends a tag seen at this virtual time.
-    pub fn push(&mut self, tag: u16, ns: u64) -> Result<(), Failure> {
-        self.out.write_all(&record(tag, ns)).map_err(|e| self.failure(&e))
+    pub fn push(&mut self, tag: u64, ns: u64) -> Result<(), Failure> {
+        let mut record = [0; MAX_TAG_RECORD];
+        let count = self.layout.write(tag, self.layout.ticks(ns), &mut record);
+        self.out.write_all(&record[..count]).map_err(|e| self.failure(&e))
     }
 
     /// Writes and syncs the rest of the file.
@@ -33,22 +36,5 @@ impl TagWriter {
 
     fn failure(&self, error: &std::io::Error) -> Failure {
         Failure(format!("cannot write {}: {error}", self.path.display()))
-    }
-}
-
-fn record(tag: u16, ns: u64) -> [u8; 5] {
-    let [low, high] = tag.to_le_bytes();
-    let [a, b, c, ..] = (ns / 1000).to_le_bytes();
-    [low, high, a, b, c]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_is_five_bytes_and_the_timer_wraps() {
-        assert_eq!(record(0x1234, 999), [0x34, 0x12, 0, 0, 0]);
-        assert_eq!(record(2, 0x0102_0304 * 1000 + 17), [2, 0, 4, 3, 2]);
     }
 }

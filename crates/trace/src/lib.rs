@@ -8,6 +8,7 @@
 //!   executed blocks and edges, [`data`] for accesses to memory, [`io`] for requests to block
 //!   devices and network packets, [`loaded`] for code that the kernel loaded, and [`stream`] for
 //!   every instruction of a part of the run.
+//! - [`TagLayout`]: records of event tags of McRae's profiler.
 //!
 //! Time is the guest's virtual time in nanoseconds. Under `-icount shift=0` one guest instruction
 //! takes one nanosecond. Idle time is a jump of virtual time, which the recorder reads from the
@@ -41,6 +42,7 @@ mod progress;
 mod recording;
 mod spec;
 pub mod stream;
+mod tags;
 
 pub use chunk::{
     ChunkHeader, ChunkState, OpenStack, TraceHeader, WaitingCpu, CHUNK_HEADER_BYTES, TRACE_HEADER_BYTES,
@@ -54,8 +56,9 @@ pub use recording::{
 };
 pub use spec::{
     page_hash, BinarySpec, CaptureSpec, FunctionKind, FunctionSpec, PageSpec, ProbeKind, RecorderSpec,
-    TagWindow, TaskOffsets,
+    TagSource, TagWindow, TaskOffsets,
 };
+pub use tags::{TagLayout, MAX_TAG_BITS, MAX_TAG_RECORD, MIN_TAG_BITS};
 
 /// Version of all formats in this crate. The recorder and its reader must have the same one.
 pub const VERSION: u32 = 4;
@@ -81,8 +84,8 @@ pub mod files {
     pub const IO: &str = "io.json";
     /// [`super::loaded::LoadedCode`] as JSON. Present only if code was loaded.
     pub const LOADED: &str = "loaded.json";
-    /// Event tags of McRae's profiler: records of 5 bytes, a 16-bit tag and 24-bit microseconds,
-    /// both little endian.
+    /// Event tags of McRae's profiler: records of a [`super::TagLayout`], least significant bytes
+    /// first.
     pub const TAGS: &str = "tags.mcrae";
     /// Instruction stream of a part of the run, see [`super::stream`]. Present only if it was
     /// requested.

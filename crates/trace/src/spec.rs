@@ -22,7 +22,7 @@ pub struct RecorderSpec {
     pub points: Vec<u64>,
     /// Location of the event tags of McRae's profiler, if they are to be recorded.
     #[serde(default)]
-    pub tags: Option<TagWindow>,
+    pub tags: Option<TagSource>,
     /// Offsets of a thread's identity in `struct task_struct`.
     pub task: TaskOffsets,
     /// True if the stack pointer decides which function was called or returned, instead of the
@@ -150,14 +150,29 @@ pub fn page_hash(page: &[u8; 4096]) -> u64 {
     hash
 }
 
+/// Event tags to record, and the layout of their records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TagSource {
+    /// Way in which tags are emitted.
+    pub window: TagWindow,
+    /// Layout of the records.
+    pub layout: crate::TagLayout,
+}
+
 /// Way in which a program emits event tags of McRae's profiler ("Hardware Profiling of Kernels").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TagWindow {
-    /// Access to `base + tag` by an absolute or instruction-relative address. The tag is the low 16
-    /// bits.
-    Memory(u64),
-    /// 16-bit `out` to this port. The tag is the value written.
+    /// Access to `base + tag` by an absolute or instruction-relative address.
+    Memory {
+        /// Address of tag 0.
+        base: u64,
+        /// Size in bytes. With tags of 16 bits a window of more than 64 KiB has each tag several
+        /// times.
+        size: u64,
+    },
+    /// `out` to this port, of 16 bits, or of 32 bits if tags are wider. The tag is the value
+    /// written.
     Port(u16),
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use kerntune_command::{
     base_request, command, kernel_for, show_steps, workload, CliOutput, CommandEntry, CpuOptions,
     DryRunOptions, Exit, Failure, FormatOptions, GlobalOptions, ModelOptions, RunSubcommand,
+    TagLayoutOptions,
 };
 use kerntune_guest::{check, read_text, MetricValue, Problem, Workload};
 use kerntune_kernel::{import, Kernel, ShippedKernel, Triggers};
@@ -16,7 +17,7 @@ use kerntune_machine::{ConsoleTail, FunctionSelection};
 use kerntune_profile::Profile;
 use kerntune_report::{summary, Report};
 use kerntune_trace::stream::StreamSpec;
-use kerntune_trace::TagWindow;
+use kerntune_trace::{TagSource, TagWindow};
 use kerntune_tune::detail::{patterns, DetailRequest};
 use kerntune_tune::dry_run::DryRun;
 use kerntune_tune::outputs::{self, StepFigures};
@@ -76,7 +77,7 @@ pub struct RecordOptions {
     /// Run COMMAND on this machine, and profile what this machine's kernel does for it and for the
     /// processes that it starts (docs/live.md)
     #[arg(long, requires = "command", conflicts_with_all = IDS, conflicts_with_all = root_options::IDS, conflicts_with_all = ["kernel", "workload", "no_functions", "no_edges", "edges",
-          "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "model", "cpus", "mitigations", "fast_strings"])]
+          "only", "skip", "point", "user", "weights", "data", "instructions", "tags", "tag_bits", "clock_bits", "tick_ns", "model", "cpus", "mitigations", "fast_strings"])]
     pub live: bool,
     #[command(flatten)]
     pub watch: LiveOptions,
@@ -132,25 +133,61 @@ pub struct RecordDetail {
     pub proc: bool,
     /// Record event tags of McRae's profiler for `kerntune import mcrae`: tags that the guest
     /// writes to this port or memory window, or that the compiler placed in the kernel
-    #[arg(long, value_name = "port:0x80|memory:0xADDRESS|kernel", value_parser = tags)]
-    pub tags: Option<TagSource>,
+    #[arg(long, value_name = "port:0x80|memory:0xADDRESS[+0xSIZE]|kernel", value_parser = tags)]
+    pub tags: Option<TagPlace>,
+    #[command(flatten)]
+    pub widths: TagLayoutOptions,
 }
 
-/// Source of event tags.
+impl RecordDetail {
+    /// Returns the window in which tags are recorded, and the layout of their records.
+    fn tag_source(&self, kernel: &Kernel) -> Result<Option<TagSource>, Failure> {
+        let layout = self.widths.layout()?;
+        let window = match self.tags {
+            None if self.widths.is_given() => {
+                return Err(Failure::usage(
+                    "--tag-bits, --clock-bits and --tick-ns are for --tags, which says where the tags come from",
+                ));
+            }
+            None => return Ok(None),
+            Some(TagPlace::Window(window)) => window,
+            Some(TagPlace::Kernel) => {
+                let image = kernel.vmlinux();
+                let missing = || kerntune_tune::Error::NoTriggers { image: image.clone() };
+                let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
+                if triggers.last_tag() > layout.max_tag() {
+                    return Err(Failure::usage(format!(
+                        "the greatest tag of kernel {} is {}, which has more than {} bits: give --tag-bits 32",
+                        kernel.manifest.label,
+                        triggers.last_tag(),
+                        layout.tag_bits()
+                    )));
+                }
+                TagWindow::Memory { base: triggers.base, size: triggers.size }
+            }
+        };
+        Ok(Some(TagSource { window, layout }))
+    }
+}
+
+/// Place where event tags come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TagSource {
+pub enum TagPlace {
     /// The guest writes tags to this port or memory window.
     Window(TagWindow),
     /// Triggers in the kernel, placed by the compiler.
     Kernel,
 }
 
-fn tags(text: &str) -> Result<TagSource, String> {
+fn tags(text: &str) -> Result<TagPlace, String> {
     match text {
-        "kernel" => Ok(TagSource::Kernel),
-        _ => tag_window(text).map(TagSource::Window),
+        "kernel" => Ok(TagPlace::Kernel),
+        _ => tag_window(text).map(TagPlace::Window),
     }
 }
+
+/// Size of a window with tags of 16 bits, each twice.
+const WINDOW: u64 = 0x2_0000;
 
 fn tag_window(text: &str) -> Result<TagWindow, String> {
     let number = |digits: &str| match digits.strip_prefix("0x") {
@@ -159,11 +196,17 @@ fn tag_window(text: &str) -> Result<TagWindow, String> {
     };
     let window = match text.split_once(':') {
         Some(("port", port)) => number(port).and_then(|p| u16::try_from(p).ok()).map(TagWindow::Port),
-        Some(("memory", base)) => number(base).map(TagWindow::Memory),
+        Some(("memory", place)) => match place.split_once('+') {
+            None => number(place).map(|base| TagWindow::Memory { base, size: WINDOW }),
+            Some((base, size)) => match (number(base), number(size)) {
+                (Some(base), Some(size @ 1..)) => Some(TagWindow::Memory { base, size }),
+                _ => None,
+            },
+        },
         _ => None,
     };
     window.ok_or_else(|| {
-        "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000), or kernel".to_string()
+        "give port:NUMBER (port:0x80), memory:ADDRESS (memory:0x4b540000) or memory:ADDRESS+SIZE, or kernel".to_string()
     })
 }
 
@@ -244,16 +287,7 @@ impl RunSubcommand<GlobalOptions> for RecordOptions {
                 .detail
                 .instructions
                 .map(|instructions| StreamSpec { region: self.detail.instructions_of.clone(), instructions }),
-            tags: match self.detail.tags {
-                Some(TagSource::Window(window)) => Some(window),
-                Some(TagSource::Kernel) => {
-                    let image = kernel.vmlinux();
-                    let missing = || kerntune_tune::Error::NoTriggers { image: image.clone() };
-                    let triggers = Triggers::load(&image)?.ok_or_else(missing)?;
-                    Some(TagWindow::Memory(triggers.base))
-                }
-                None => None,
-            },
+            tags: self.detail.tag_source(&kernel)?,
             proc: self.detail.proc,
         };
         let record = |workload: &Workload| {
@@ -510,9 +544,14 @@ mod tests {
     fn windows() {
         assert_eq!(tag_window("port:0x80"), Ok(TagWindow::Port(0x80)));
         assert_eq!(tag_window("port:128"), Ok(TagWindow::Port(0x80)));
-        assert_eq!(tag_window("memory:0x4b540000"), Ok(TagWindow::Memory(0x4b54_0000)));
-        assert_eq!(tags("kernel"), Ok(TagSource::Kernel));
-        for bad in ["port:65536", "port:", "0x80", "memory:zz", "uart:1"] {
+        assert_eq!(
+            tag_window("memory:0x4b540000"),
+            Ok(TagWindow::Memory { base: 0x4b54_0000, size: WINDOW })
+        );
+        let wide = TagWindow::Memory { base: 0x4b54_0000, size: 0x10_0000 };
+        assert_eq!(tag_window("memory:0x4b540000+0x100000"), Ok(wide));
+        assert_eq!(tags("kernel"), Ok(TagPlace::Kernel));
+        for bad in ["port:65536", "port:", "0x80", "memory:zz", "memory:1+0", "memory:1+", "uart:1"] {
             assert!(tag_window(bad).is_err(), "{bad}");
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     Register, StoppedCpu, TagAccess, TargetRole, VulnerableCpu,
 };
 use kerntune_trace::mark::Mark;
-use kerntune_trace::{FunctionKind, TagWindow};
+use kerntune_trace::{FunctionKind, TagSource};
 
 /// The instruction set x86-64.
 #[derive(Debug, Clone, Copy)]
@@ -105,8 +105,8 @@ impl Isa for X86_64 {
     fn mark(insn: &Insn) -> Option<Mark> {
         code::mark(insn)
     }
-    fn tag(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
-        tags::find(window, insn)
+    fn tag(tags: TagSource, insn: &Insn) -> Option<TagAccess> {
+        tags::find(tags, insn)
     }
 
     #[inline]

@@ -3,24 +3,29 @@
 use super::code::decode;
 use crate::{Insn, TagAccess};
 use iced_x86::{Code, Mnemonic, OpKind, Register};
-use kerntune_trace::TagWindow;
-
-/// Size of the window of addresses that stand for tags, see [`TagWindow::Memory`].
-const WINDOW: u64 = 0x2_0000;
+use kerntune_trace::{TagLayout, TagSource, TagWindow};
 
 /// Returns the tag that an instruction emits, if it accesses the window.
-pub fn find(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
+pub fn find(tags: TagSource, insn: &Insn) -> Option<TagAccess> {
     // Most instructions access neither; decoding costs time only at translation.
     let insn = decode(insn);
+    let TagSource { window, layout } = tags;
+    let wide = layout.tag_bits() > TagLayout::MCRAE.tag_bits();
     match window {
-        TagWindow::Port(port) => match insn.code() {
-            Code::Out_imm8_AX if u16::from(insn.immediate8()) == port => {
-                Some(TagAccess::Port { check: false })
+        TagWindow::Port(port) => {
+            let (at_port, at_register) = match wide {
+                true => (Code::Out_imm8_EAX, Code::Out_DX_EAX),
+                false => (Code::Out_imm8_AX, Code::Out_DX_AX),
+            };
+            match insn.code() {
+                code if code == at_port && u16::from(insn.immediate8()) == port => {
+                    Some(TagAccess::Port { check: false })
+                }
+                code if code == at_register => Some(TagAccess::Port { check: true }),
+                _ => None,
             }
-            Code::Out_DX_AX => Some(TagAccess::Port { check: true }),
-            _ => None,
-        },
-        TagWindow::Memory(base) => {
+        }
+        TagWindow::Memory { base, size } => {
             // Neither of these accesses its operand.
             if matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop) {
                 return None;
@@ -41,8 +46,8 @@ pub fn find(window: TagWindow, insn: &Insn) -> Option<TagAccess> {
             } else {
                 return None;
             };
-            let offset = address.checked_sub(base).filter(|&offset| offset < WINDOW)?;
-            Some(TagAccess::Tag(offset as u16))
+            let offset = address.checked_sub(base).filter(|&offset| offset < size)?;
+            u32::try_from(offset & layout.max_tag()).ok().map(TagAccess::Tag)
         }
     }
 }
@@ -55,9 +60,19 @@ mod tests {
         Insn::new(0x40_1000, bytes)
     }
 
+    const WIDE: Option<TagLayout> = TagLayout::new(32, 64, 1000);
+
+    fn source(window: TagWindow, layout: TagLayout) -> TagSource {
+        TagSource { window, layout }
+    }
+
     #[test]
     fn ports() {
-        let find = |bytes: &[u8]| find(TagWindow::Port(0x80), &insn(bytes));
+        let wide = |bytes: &[u8]| find(source(TagWindow::Port(0x80), WIDE.unwrap()), &insn(bytes));
+        assert_eq!(wide(&[0xe7, 0x80]), Some(TagAccess::Port { check: false }));
+        assert_eq!(wide(&[0xef]), Some(TagAccess::Port { check: true }));
+        assert_eq!(wide(&[0x66, 0xe7, 0x80]), None, "16 bits");
+        let find = |bytes: &[u8]| find(source(TagWindow::Port(0x80), TagLayout::MCRAE), &insn(bytes));
         assert_eq!(find(&[0x66, 0xe7, 0x80]), Some(TagAccess::Port { check: false }));
         assert_eq!(find(&[0x66, 0xef]), Some(TagAccess::Port { check: true }));
         assert_eq!(find(&[0x66, 0xe7, 0x81]), None, "another port");
@@ -67,7 +82,10 @@ mod tests {
 
     #[test]
     fn memory() {
-        let find = |bytes: &[u8]| find(TagWindow::Memory(0x50_0000), &insn(bytes));
+        let window = TagWindow::Memory { base: 0x50_0000, size: 0x2_0000 };
+        let wide = |bytes: &[u8]| find(source(window, WIDE.unwrap()), &insn(bytes));
+        assert_eq!(wide(&[0x8b, 0x04, 0x25, 0x01, 0x00, 0x51, 0x00]), Some(TagAccess::Tag(0x1_0001)));
+        let find = |bytes: &[u8]| find(source(window, TagLayout::MCRAE), &insn(bytes));
         // testb %al, 0x50056a
         let absolute = [0x84, 0x04, 0x25, 0x6a, 0x05, 0x50, 0x00];
         assert_eq!(find(&absolute), Some(TagAccess::Tag(0x56a)));

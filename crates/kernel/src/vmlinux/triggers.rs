@@ -11,8 +11,10 @@ use std::path::Path;
 const PREFIX: &str = "__kt_tag.";
 /// Symbol where the bytes of all functions begin.
 const START: &str = "__kt_tags_start";
+/// Symbol where they end.
+const END: &str = "__kt_tags_end";
 /// Greatest tag.
-const MAX_TAG: u64 = u16::MAX as u64;
+const MAX_TAG: u64 = u32::MAX as u64;
 /// Functions that switch the processor between threads.
 const SWITCHES: [&str; 1] = ["__schedule"];
 /// Functions in which the idle thread waits.
@@ -35,7 +37,7 @@ pub struct Trigger {
     /// Function name; `foo@file.c` if several static functions have the name.
     pub name: String,
     /// Tag of the entry; the exit has the next one.
-    pub tag: u16,
+    pub tag: u32,
     /// Meaning of the function.
     pub kind: TriggerKind,
 }
@@ -45,6 +47,8 @@ pub struct Trigger {
 pub struct Triggers {
     /// Virtual address of the byte that tag 0 reads.
     pub base: u64,
+    /// Bytes from there to the end of the last function's.
+    pub size: u64,
     /// Triggers, sorted by tag.
     pub all: Vec<Trigger>,
 }
@@ -64,7 +68,7 @@ impl Triggers {
     /// Those of [`Triggers::load`].
     pub fn parse(data: &[u8], path: &Path) -> Result<Option<Self>> {
         let refuse = |reason: String| Error::Elf { path: path.to_owned(), reason };
-        let (base, found) = read(data).map_err(|error| refuse(error.to_string()))?;
+        let TagSymbols { base, end, found } = read(data).map_err(|error| refuse(error.to_string()))?;
         let (Some(base), false) = (base, found.is_empty()) else { return Ok(None) };
         let mut names: HashMap<&str, usize> = HashMap::new();
         found.iter().for_each(|raw| *names.entry(&raw.name).or_default() += 1);
@@ -94,13 +98,21 @@ impl Triggers {
                 () if is(&WAITS) => TriggerKind::Idle,
                 () => TriggerKind::Function,
             };
-            all.push(Trigger { name: unique, tag: offset as u16, kind });
+            all.push(Trigger { name: unique, tag: offset as u32, kind });
         }
         all.sort_by_key(|trigger| trigger.tag);
         if let Some(pair) = all.windows(2).find(|pair| pair[0].tag == pair[1].tag) {
             return Err(refuse(format!("{} and {} have one tag", pair[0].name, pair[1].name)));
         }
-        Ok(Some(Self { base, all }))
+        let last = all.last().map_or(0, |trigger| u64::from(trigger.tag));
+        // Kernels of older patches say no end, or one that is before the last byte is padded.
+        let size = end.and_then(|end| end.checked_sub(base)).unwrap_or(0).max(last + 2);
+        Ok(Some(Self { base, size, all }))
+    }
+
+    /// Returns the greatest tag: the exit of the last function.
+    pub fn last_tag(&self) -> u64 {
+        self.all.last().map_or(0, |trigger| u64::from(trigger.tag) + 1)
     }
 }
 
@@ -112,9 +124,17 @@ struct TagSymbol {
     file: String,
 }
 
-fn read(data: &[u8]) -> kerntune_debuginfo::Result<(Option<u64>, Vec<TagSymbol>)> {
+/// Symbols of an image that belong to triggers.
+#[derive(Default)]
+struct TagSymbols {
+    base: Option<u64>,
+    end: Option<u64>,
+    found: Vec<TagSymbol>,
+}
+
+fn read(data: &[u8]) -> kerntune_debuginfo::Result<TagSymbols> {
     let elf = Elf::parse(data)?;
-    let (mut base, mut found, mut file) = (None, Vec::new(), String::new());
+    let (mut symbols, mut file) = (TagSymbols::default(), String::new());
     for symbol in elf.symbols() {
         let symbol = symbol?;
         let name = symbol.name;
@@ -122,15 +142,21 @@ fn read(data: &[u8]) -> kerntune_debuginfo::Result<(Option<u64>, Vec<TagSymbol>)
             // Characters that a names file cannot contain.
             file = name.rsplit('/').next().unwrap_or_default().replace(['#', ' ', '\t'], "_");
         } else if name == START {
-            base = Some(symbol.address);
+            symbols.base = Some(symbol.address);
+        } else if name == END {
+            symbols.end = Some(symbol.address);
         } else if let Some(function) = name.strip_prefix(PREFIX) {
             let is_name = !function.is_empty() && !function.contains(['/', '#']);
             if is_name && !function.contains(char::is_whitespace) {
-                found.push(TagSymbol { name: function.into(), address: symbol.address, file: file.clone() });
+                symbols.found.push(TagSymbol {
+                    name: function.into(),
+                    address: symbol.address,
+                    file: file.clone(),
+                });
             }
         }
     }
-    Ok((base, found))
+    Ok(symbols)
 }
 
 #[cfg(test)]
@@ -182,14 +208,14 @@ mod tests {
     fn each_function_has_its_tag() {
         let bytes = linked(SCRIPT);
         let triggers = Triggers::parse(bytes.as_slice(), Path::new("x")).unwrap().unwrap();
-        let names: Vec<(&str, u16)> = triggers.all.iter().map(|t| (t.name.as_str(), t.tag)).collect();
+        let names: Vec<(&str, u32)> = triggers.all.iter().map(|t| (t.name.as_str(), t.tag)).collect();
         assert_eq!(
             names,
             [("same@one.c", 0), ("__schedule", 2), ("same@two.c", 4), ("g", 6), ("_start", 8)],
             "{triggers:?}"
         );
         assert_eq!(triggers.all[1].kind, TriggerKind::ContextSwitch);
-        assert_eq!(triggers.base % 4096, 0);
+        assert_eq!((triggers.base % 4096, triggers.size, triggers.last_tag()), (0, 10, 9));
         // The code reads these bytes, one at the entry and one at the exit.
         let symbols = crate::Symbols::parse(bytes.as_slice(), Path::new("x")).unwrap();
         assert_eq!(symbols.functions().len(), 5);

@@ -11,7 +11,7 @@ use kerntune_machine::{
 use kerntune_profile::{Address, FunctionIndex, Symbol};
 use kerntune_trace::loaded::LoadedFunction;
 use kerntune_trace::stream::StreamSpec;
-use kerntune_trace::TagWindow;
+use kerntune_trace::{TagLayout, TagSource, TagWindow};
 use kerntune_work::{interrupt, Key, Progress};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct DetailRequest {
     /// Instructions to record one by one.
     pub stream: Option<StreamSpec>,
     /// Port or memory range to which event tags of McRae's profiler are written.
-    pub tags: Option<TagWindow>,
+    pub tags: Option<TagSource>,
     /// True to read the guest's /proc around each step.
     pub proc: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct ResolvedDetail {
     weights: bool,
     data: bool,
     stream: Option<StreamSpec>,
-    tags: Option<TagWindow>,
+    tags: Option<TagSource>,
     /// Layout of the kernel's structures for requests and packets.
     structures: StructureOffsets,
     /// Options, one line each, for the manifest.
@@ -124,16 +124,30 @@ impl DetailRequest {
                 let region = region.as_ref().map_or(String::new(), |name| format!(" of {name}"));
                 format!("--instructions {instructions}{region}")
             }),
-            tags.map(|window| match window {
-                TagWindow::Port(port) => format!("--tags port:{port:#x}"),
-                TagWindow::Memory(base) => format!("--tags memory:{base:#x}"),
-            }),
+            tags.map(tag_options),
             proc.then(|| "--proc".to_string()),
         ]
         .into_iter()
         .flatten()
         .collect()
     }
+}
+
+/// Returns the options that record tags in this way. A layout other than McRae's is named.
+fn tag_options(TagSource { window, layout }: TagSource) -> String {
+    let mut text = match window {
+        TagWindow::Port(port) => format!("--tags port:{port:#x}"),
+        TagWindow::Memory { base, size } => format!("--tags memory:{base:#x}+{size:#x}"),
+    };
+    if layout != TagLayout::MCRAE {
+        let (ns, ps) = (layout.tick_ps() / 1000, layout.tick_ps() % 1000);
+        text += &format!(
+            " --tag-bits {} --clock-bits {} --tick-ns {ns}.{ps:03}",
+            layout.tag_bits(),
+            layout.clock_bits()
+        );
+    }
+    text
 }
 
 fn binary(

@@ -156,6 +156,23 @@ fn what_several_cpus_cannot_have_is_said() {
     fails(&mut record("8"), 5, &["4 of 8 CPUs", "CONFIG_NR_CPUS=8"]);
 }
 
+#[test]
+fn a_kernel_without_nodes_or_named_options_is_refused_before_it_boots() {
+    let (kernel, directory) = (base_kernel(), tempfile::tempdir().unwrap());
+    let refused = |keys: &str, words: &[&str]| {
+        let file = support::workload(&directory, &format!("{keys}\n[[measured.step]]\ncommand = [\"rr\"]\n"));
+        fails(&mut kerntune(["record", "--kernel", &kernel, "--workload", &file]), 2, words);
+    };
+    refused(
+        "cpus = 2\nnodes = 2",
+        &["without CONFIG_NUMA=y, CONFIG_ACPI_NUMA=y, which a machine with several `nodes` needs"],
+    );
+    refused(
+        "kernel_config = [\"CONFIG_SMP=y\", \"CONFIG_NFSD=y\"]",
+        &["without CONFIG_NFSD=y, which the workload's `kernel_config` asks for", "--workload WORKLOAD"],
+    );
+}
+
 /// A patch changes the choice of a CPU for a woken process; docs/results/wake-up.md has the
 /// details.
 #[test]

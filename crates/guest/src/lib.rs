@@ -85,6 +85,7 @@ pub use shell::is_shell;
 pub use source_root::SourceRoot;
 pub use suite::{RowUnit, Suite, SuiteRow, AGGREGATE};
 pub use workload::{
-    vulnerable, CommandContext, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
-    StandardInput, Workload, WorkloadMetric, WorkloadRun, WorkloadStep, LIMIT_SECONDS, MAX_CPUS, RUNS, SEED,
+    lacking_options, vulnerable, CommandContext, CommandLine, MetricDirection, ReadinessProbe, Service,
+    ServiceReadiness, StandardInput, Workload, WorkloadMetric, WorkloadRun, WorkloadStep, LIMIT_SECONDS,
+    MAX_CPUS, MAX_NODES, RUNS, SEED,
 };

@@ -7,7 +7,7 @@ use crate::workload::{
     interpreters, vulnerable, CommandLine, MetricDirection, ReadinessProbe, Service, ServiceReadiness,
     WorkloadMetric, WorkloadRun, WorkloadStep,
 };
-use crate::{is_module_name, Problem, Workload, MAX_CPUS};
+use crate::{is_module_name, Problem, Workload, MAX_CPUS, MAX_NODES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -88,6 +88,20 @@ fn is_file_name(name: &str) -> bool {
     is_name(name) && !name.starts_with(['.', '-']) && !name.contains(':')
 }
 
+/// Checks for `CONFIG_NAME=VALUE`, where the value is `y`, a number or a string.
+fn is_option_line(line: &str) -> bool {
+    let Some((name, value)) = line.strip_prefix("CONFIG_").and_then(|rest| rest.split_once('=')) else {
+        return false;
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let text = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && (value == "y"
+            || digits(value.strip_prefix("0x").unwrap_or(value))
+            || text.is_some_and(|text| !text.contains(['"', '\n', '\\'])))
+}
+
 impl WorkloadReader<'_> {
     fn workload(&mut self, table: &toml_edit::Table, path: &Path) -> Workload {
         let s = &mut self.source;
@@ -110,10 +124,12 @@ impl WorkloadReader<'_> {
         let copies = self.copies(&mut top, &texts, path);
         let programs = self.programs(&mut top);
         let modules = self.modules(&mut top);
+        let kernel_config = self.kernel_config(&mut top);
         let setup = self.commands(&mut top, "setup");
         let s = &mut self.source;
         let memory_mb = top.integer(s, "memory_mb", 64..=1 << 20).map_or(1024, |l| l.value as u32);
         let cpus = top.integer(s, "cpus", 1..=MAX_CPUS.into()).map_or(1, |l| l.value as u32);
+        let nodes = top.integer(s, "nodes", 1..=MAX_NODES.into()).map_or(1, |l| l.value as u32);
         let mitigations = top.optional_string(s, "mitigations");
         if let Some(located) = &mitigations {
             if let Err(message) = vulnerable(&located.value) {
@@ -145,6 +161,7 @@ impl WorkloadReader<'_> {
             copies,
             programs,
             modules,
+            kernel_config,
             env,
             setup,
             services,
@@ -152,6 +169,7 @@ impl WorkloadReader<'_> {
             measured,
             memory_mb,
             cpus,
+            nodes,
             mitigations: mitigations.map(|l| l.value),
             fast_strings,
             time_limit_seconds,
@@ -341,6 +359,27 @@ impl WorkloadReader<'_> {
             self.source
                 .problem(item.span, "modules", message)
                 .help("names as `lsmod` shows them, such as virtio_net");
+        }
+        all
+    }
+
+    fn kernel_config(&mut self, fields: &mut TableFields) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for item in fields.strings(&mut self.source, "kernel_config") {
+            let option = item.value.split_once('=').map(|(option, _)| option);
+            let message = match option {
+                Some(option) if all.iter().any(|line| line.split('=').next() == Some(option)) => {
+                    format!("{option} is there twice")
+                }
+                Some(_) if is_option_line(&item.value) => {
+                    all.push(item.value);
+                    continue;
+                }
+                _ => format!("\"{}\" is not a line of a kernel's configuration", item.value),
+            };
+            self.source
+                .problem(item.span, "kernel_config", message)
+                .help("such as CONFIG_NFSD=y or CONFIG_HZ=1000");
         }
         all
     }

@@ -143,8 +143,13 @@ impl Suite {
 
     /// Returns the reason why a timed guest gives no figures for the suite; `None` if it does.
     pub fn untimed(&self) -> Option<&'static str> {
-        let cards = self.workload.network_cards > 0;
-        cards.then_some("it takes network cards, which only guests in the emulator have")
+        if self.workload.network_cards > 0 {
+            Some("it takes network cards, which only guests in the emulator have")
+        } else if self.workload.nodes > 1 {
+            Some("it takes NUMA nodes (`nodes`), which only guests in the emulator have")
+        } else {
+            None
+        }
     }
 
     /// Returns the commands that print rows which cannot run here: name, tab and reason, one row a

@@ -2,6 +2,7 @@
 
 use crate::discovered::DiscoveredFiles;
 use crate::disk::Disk;
+use crate::drivers::has_option;
 use crate::process_attributes::ProcessAttributes;
 use crate::{shell, Error, Result};
 use kerntune_isa::{GuestIsa, Isa};
@@ -42,6 +43,9 @@ pub struct Workload {
     /// is there without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
+    /// Options that the kernel must have, as lines of its configuration: `CONFIG_NFSD=y`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel_config: Vec<String>,
     /// Environment variables of its programs.
     pub env: BTreeMap<String, String>,
     /// Commands that run one after the other before the services.
@@ -56,6 +60,9 @@ pub struct Workload {
     pub memory_mb: u32,
     /// CPUs of the guest, 1 to [`MAX_CPUS`].
     pub cpus: u32,
+    /// NUMA nodes of the guest, 1 to [`MAX_NODES`]: CPUs and memory are split between them.
+    #[serde(skip_serializing_if = "is_one")]
+    pub nodes: u32,
     /// Vulnerable CPU that the guest's CPU pretends to be, by a name of
     /// [`Isa::VULNERABLE`](kerntune_isa::Isa); `None` for one that needs no mitigations.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,6 +97,12 @@ pub struct Workload {
 
 /// Largest number of guest CPUs, by QEMU's room for their counters.
 pub const MAX_CPUS: u32 = 16;
+/// Largest number of NUMA nodes, by the kernels that are built for them (`numa.config`).
+pub const MAX_NODES: u32 = 8;
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
 
 /// Checks that there is a vulnerable CPU of this name.
 ///
@@ -146,6 +159,16 @@ impl CommandContext {
         }
         hash.finish()
     }
+}
+
+/// Returns those options that a configuration lacks. One that must be `y` may be a module.
+pub fn lacking_options<'a>(options: &'a [String], config: &str) -> Vec<&'a str> {
+    let is_module = |line: &str| match line.strip_suffix("=y") {
+        Some(option) => has_option(config, option, "=m"),
+        None => false,
+    };
+    let has = |line: &&str| config.lines().any(|one| one == *line) || is_module(line);
+    options.iter().map(String::as_str).filter(|line| !has(line)).collect()
 }
 
 /// Returns the interpreters of a text that begins with `#!` ([`shell::interpreters`]).
@@ -280,6 +303,7 @@ impl Workload {
             copies,
             programs,
             modules,
+            kernel_config,
             env,
             setup,
             services,
@@ -287,6 +311,7 @@ impl Workload {
             measured,
             memory_mb,
             cpus,
+            nodes,
             mitigations,
             fast_strings,
             time_limit_seconds,
@@ -327,6 +352,14 @@ impl Workload {
         let hash = match modules.is_empty() {
             true => hash,
             false => hash.list("modules", modules),
+        };
+        let hash = match kernel_config.is_empty() {
+            true => hash,
+            false => hash.list("kernel configuration", kernel_config),
+        };
+        let hash = match nodes {
+            1 => hash,
+            _ => hash.field("nodes", nodes.to_string()),
         };
         let hash = match copies.is_empty() {
             true => hash,
@@ -406,6 +439,8 @@ mod tests {
             Workload { context, ..plain.clone() },
             Workload { files: vec!["/etc".into()], ..plain.clone() },
             Workload { memory_mb: plain.memory_mb + 1, ..plain.clone() },
+            Workload { nodes: 2, ..plain.clone() },
+            Workload { kernel_config: vec!["CONFIG_NFSD=y".into()], ..plain.clone() },
         ];
         assert_eq!(hash(&plain), hash(&plain.clone()));
         assert!(others.iter().all(|other| hash(other) != hash(&plain)));

@@ -1,7 +1,8 @@
 //! Kernel modules that a guest loads: those that its workload names, and its devices' drivers.
 
+use crate::request::MachineDemands;
 use crate::{Error, Result};
-use kerntune_guest::{Disk, GuestModule, GuestModules, Workload};
+use kerntune_guest::{lacking_options, Disk, GuestModule, GuestModules, Workload};
 use kerntune_kernel::{module_name, Kernel, KernelModule};
 use kerntune_work::IoContext;
 use std::fs;
@@ -36,14 +37,38 @@ pub fn guest_modules(kernel: &Kernel, workload: &Workload) -> Result<Option<Gues
     Ok(Some(GuestModules { release: all.release().into(), modules }))
 }
 
-/// Checks that the kernel has the drivers for the disk, built in or as modules.
-pub(crate) fn check(kernel: &Kernel, disk: &Disk) -> Result<()> {
-    let lacking = disk.lacking(&config(kernel)?);
-    if lacking.is_empty() {
+/// What a kernel needs for a machine with several NUMA nodes.
+const NUMA: [&str; 2] = ["CONFIG_NUMA=y", "CONFIG_ACPI_NUMA=y"];
+
+/// Checks that the kernel has what the machine and the workload need, built in or as modules: drivers
+/// of the disk, nodes, options that the workload names.
+pub(crate) fn check(kernel: &Kernel, demands: &MachineDemands) -> Result<()> {
+    let MachineDemands { disk, nodes, kernel_config, .. } = demands;
+    if disk.is_none() && *nodes == 1 && kernel_config.is_empty() {
         return Ok(());
     }
-    let (kernel, kind) = (kernel.manifest.label.clone(), disk.kind.name());
-    Err(Error::NoDriver { kernel, kind, lacking: lacking.join(", ") })
+    let config = config(kernel)?;
+    let has = |line: &&str| config.lines().any(|one| one == *line);
+    let nodes = match nodes {
+        1 => Vec::new(),
+        _ => NUMA.into_iter().filter(|line| !has(line)).collect(),
+    };
+    let kind = disk.map_or("", |disk| disk.kind.name());
+    let needs = [
+        (
+            disk.map_or(Vec::new(), |disk| disk.lacking(&config)),
+            format!("the workload's disk ({kind}) needs"),
+        ),
+        (nodes, "a machine with several `nodes` needs".into()),
+        (lacking_options(kernel_config, &config), "the workload's `kernel_config` asks for".into()),
+    ];
+    match needs.into_iter().find(|(lacking, _)| !lacking.is_empty()) {
+        None => Ok(()),
+        Some((lacking, needed_by)) => {
+            let (kernel, lacking) = (kernel.manifest.label.clone(), lacking.join(", "));
+            Err(Error::LacksOptions { kernel, lacking, needed_by })
+        }
+    }
 }
 
 fn config(kernel: &Kernel) -> Result<String> {

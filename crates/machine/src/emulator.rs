@@ -53,6 +53,8 @@ impl Emulator {
             "-smp",
             &processors(request.demands.cpus),
         ]);
+        let memory_mb = qemu::memory_mb(request);
+        command.args(nodes(request.demands.nodes, request.demands.cpus, memory_mb));
         // Clock and random numbers begin the same in every run.
         command.args(["-icount", qemu::clock(request), "-rtc", "base=2026-01-01,clock=vm", "-seed", "1"]);
         // Without ioeventfd the emulation thread drives devices when the guest asks, instead of
@@ -95,6 +97,30 @@ fn cpu(demands: &MachineDemands) -> (String, String) {
 /// which lists one per socket.
 fn processors(cpus: u32) -> String {
     format!("{cpus},sockets={cpus}")
+}
+
+/// Options that split CPUs and memory between NUMA nodes, in order; none for a single node. Nodes
+/// beyond the number of CPUs have memory only.
+fn nodes(nodes: u32, cpus: u32, memory_mb: u32) -> Vec<String> {
+    if nodes == 1 {
+        return Vec::new();
+    }
+    // QEMU wants pages of 4 KiB times 2^n; MiB are.
+    let share = memory_mb / nodes;
+    let of_node = |node: u32| {
+        let megabytes = if node == 0 { memory_mb - share * (nodes - 1) } else { share };
+        let cpus: String = (0..cpus)
+            .filter(|cpu| cpu * nodes / cpus.max(nodes) == node)
+            .map(|cpu| format!(",cpus={cpu}"))
+            .collect();
+        [
+            "-object".to_owned(),
+            format!("memory-backend-ram,id=memory{node},size={megabytes}M"),
+            "-numa".to_owned(),
+            format!("node,nodeid={node},memdev=memory{node}{cpus}"),
+        ]
+    };
+    (0..nodes).flat_map(of_node).collect()
 }
 
 impl Machine for Emulator {
@@ -164,6 +190,16 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
+
+    #[test]
+    fn nodes_share_cpus_and_memory() {
+        assert!(nodes(1, 4, 1024).is_empty());
+        let two = "-object memory-backend-ram,id=memory0,size=2049M -numa node,nodeid=0,memdev=memory0,cpus=0,cpus=1 \
+                   -object memory-backend-ram,id=memory1,size=2048M -numa node,nodeid=1,memdev=memory1,cpus=2";
+        assert_eq!(nodes(2, 3, 4097).join(" "), two);
+        let without_cpus = nodes(2, 1, 64).join(" ");
+        assert!(without_cpus.contains("memdev=memory0,cpus=0 ") && without_cpus.ends_with("memdev=memory1"));
+    }
 
     #[test]
     fn a_qemu_that_refuses_the_recorder_gets_advice() {

@@ -63,8 +63,8 @@ pub enum Error {
     Remote { host: String, what: String },
     #[error("kernel {kernel} is for User-Mode Linux, and the emulator cannot boot it: use a kernel built without --arch um")]
     NotOnEmulator { kernel: String },
-    #[error("kernel {kernel} was built without {lacking}, which the workload's disk ({kind}) needs, built in or as modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
-    NoDriver { kernel: String, kind: &'static str, lacking: String },
+    #[error("kernel {kernel} was built without {lacking}, which {needed_by}, built in or as modules; build one that has it: kerntune kernel build --workload WORKLOAD")]
+    LacksOptions { kernel: String, lacking: String, needed_by: String },
     #[error("QEMU ended with {status}: {message}")]
     Qemu { status: String, message: String },
     #[error("the recording failed: {message}")]
@@ -89,7 +89,7 @@ impl ClassifyError for Error {
             Self::Code { .. }
             | Self::NotOnKvm { .. }
             | Self::NotOnUml { .. }
-            | Self::NoDriver { .. }
+            | Self::LacksOptions { .. }
             | Self::NoMitigations { .. }
             | Self::MitigatedSelection
             | Self::NotOnEmulator { .. } => ErrorClass::Usage,

@@ -111,6 +111,11 @@ pub(crate) fn bare(command: &mut Command) {
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
 }
 
+/// MiB of a guest's memory, with that of its disk.
+pub(crate) fn memory_mb(request: &RunRequest) -> u32 {
+    request.demands.memory_mb + request.demands.disk.map_or(0, Disk::memory_mb)
+}
+
 /// Adds memory, kernel, initial RAM disk, consoles, and the port for results. `more` goes onto the
 /// kernel's command line, `port` to the port's device.
 pub(crate) fn guest(
@@ -122,8 +127,7 @@ pub(crate) fn guest(
     port: &str,
 ) {
     let disk = request.demands.disk;
-    let memory_mb = request.demands.memory_mb + disk.map_or(0, Disk::memory_mb);
-    command.args(["-m", &memory_mb.to_string()]);
+    command.args(["-m", &memory_mb(request).to_string()]);
     if let Some(path) = host_file(request, directory) {
         let drive = format!("file={},format=raw,if=none,id=disk", escape(&path));
         command.args(["-drive", &drive, "-device", &format!("virtio-blk-pci,drive=disk{port}")]);
@@ -189,8 +193,8 @@ pub(crate) fn run(
     progress: &dyn Progress,
     refused: impl Fn(&JobEnd, &str) -> Result<()>,
 ) -> Result<(WatchedRun, PathBuf)> {
-    if let (Some(disk), Some(kernel)) = (request.demands.disk, request.kernel) {
-        drivers::check(kernel, disk)?;
+    if let Some(kernel) = request.kernel {
+        drivers::check(kernel, &request.demands)?;
     }
     mitigates(request)?;
     let disk = host_file(request, directory);

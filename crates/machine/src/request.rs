@@ -96,6 +96,8 @@ pub struct MachineDemands<'a> {
     pub memory_mb: u32,
     /// CPUs of the guest, at least one.
     pub cpus: u32,
+    /// NUMA nodes of the guest, at least one ([`Workload::nodes`]).
+    pub nodes: u32,
     /// Vulnerable CPU that they pretend to be ([`Workload::mitigations`]).
     pub mitigations: Option<&'a str>,
     /// True if they copy memory fast with one instruction.
@@ -108,6 +110,8 @@ pub struct MachineDemands<'a> {
     pub disk: Option<&'a Disk>,
     /// Kernel modules that the workload names; the image has them.
     pub modules: &'a [String],
+    /// Options that the kernel must have ([`Workload::kernel_config`]).
+    pub kernel_config: &'a [String],
     /// Time limit for init's first message, in wall-clock seconds.
     pub boot_limit_seconds: u64,
     /// Time limit of the whole run, in wall-clock seconds.
@@ -119,12 +123,14 @@ impl Default for MachineDemands<'_> {
         Self {
             memory_mb: 1024,
             cpus: 1,
+            nodes: 1,
             mitigations: None,
             fast_strings: false,
             network_cards: 0,
             append: "",
             disk: None,
             modules: &[],
+            kernel_config: &[],
             boot_limit_seconds: BOOT_SECONDS,
             time_limit_seconds: 600,
         }
@@ -137,12 +143,14 @@ impl<'a> MachineDemands<'a> {
         Self {
             memory_mb: workload.memory_mb,
             cpus: workload.cpus,
+            nodes: workload.nodes,
             mitigations: workload.mitigations.as_deref(),
             fast_strings: workload.fast_strings,
             network_cards: workload.network_cards,
             append: &workload.append,
             disk: workload.disk.as_ref(),
             modules: &workload.modules,
+            kernel_config: &workload.kernel_config,
             time_limit_seconds: workload.time_limit_seconds,
             ..Self::default()
         }
@@ -150,17 +158,19 @@ impl<'a> MachineDemands<'a> {
 
     /// Adds everything that decides the run's results to a key.
     fn add_to_key(&self, key: Key) -> Key {
-        // Lists every field, so that a new one is not forgotten. Limits decide only whether there
-        // is a result, and modules are in the image.
+        // Lists every field, so that a new one is not forgotten. Limits and options of the kernel
+        // decide only whether there is a result, and modules are in the image.
         let Self {
             memory_mb,
             cpus,
+            nodes,
             mitigations,
             fast_strings,
             network_cards,
             append,
             disk,
             modules: _,
+            kernel_config: _,
             boot_limit_seconds: _,
             time_limit_seconds: _,
         } = self;
@@ -173,6 +183,10 @@ impl<'a> MachineDemands<'a> {
         let key = match disk {
             Some(disk) => key.field("disk", disk.content_hash()),
             None => key,
+        };
+        let key = match nodes {
+            1 => key,
+            _ => key.field("nodes", nodes.to_string()),
         };
         let key = match mitigations {
             Some(cpu) => key.field("mitigations", cpu),

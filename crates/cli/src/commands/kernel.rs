@@ -47,11 +47,12 @@ pub enum KernelCommand {
         /// docs/uml.md)
         #[arg(long, default_value_t, value_name = "ARCH")]
         arch: Arch,
-        /// Label of the kernel; base-disk or base-pmem if not given and the kernel gets the drivers
-        /// of a workload's disk
+        /// Label of the kernel; base-disk, base-numa or the like if not given and the kernel gets what
+        /// a workload needs
         #[arg(long, default_value = "base", value_parser = label)]
         label: String,
-        /// Add the drivers that this workload's disk needs (docs/disk.md): a name or a .toml file; may be repeated
+        /// Add the options that this workload needs (docs/workload-file.md): drivers of its disk, NUMA
+        /// nodes, what its `kernel_config` names. A name or a .toml file; may be repeated
         #[arg(long, value_name = "WORKLOAD")]
         workload: Vec<String>,
         /// Put every function into its own section and keep the objects (0.5 GB), so that `kernel

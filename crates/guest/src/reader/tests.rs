@@ -1,4 +1,5 @@
 use super::*;
+use crate::lacking_options;
 use proptest::prelude::*;
 
 fn problems(text: &str) -> Vec<String> {
@@ -108,6 +109,20 @@ fn texts_have_paths_that_the_guest_sees() {
     for word in words {
         assert!(found.iter().any(|problem| problem.contains(word)), "{word}: {found:?}");
     }
+}
+
+#[test]
+fn options_of_the_kernel_are_lines_of_its_configuration() {
+    let lines = r#"["CONFIG_NFSD=y", "CONFIG_HZ=1000", "CONFIG_X=0xff", "CONFIG_CMDLINE=\"a b\"", "NFSD=y", "CONFIG_NFSD=n",
+        "CONFIG_A", "CONFIG_=y", "CONFIG_A B=y", "CONFIG_B=maybe", "CONFIG_HZ=1000"]"#;
+    let found = problems(&format!("kernel_config = {lines}\nnodes = 9\n{RUNS}"));
+    assert_eq!(found.len(), 8, "{found:?}");
+    assert!(found[0].contains("\"NFSD=y\" is not a line of a kernel's configuration (such as"), "{found:?}");
+    assert!(found[1].contains("CONFIG_NFSD is there twice"), "{found:?}");
+    assert!(found[7].contains("nodes: 9 is not between 1 and 8"), "{found:?}");
+    let lacks = |config| lacking_options(&["CONFIG_NFSD=y".into(), "CONFIG_HZ=1000".into()], config).len();
+    assert_eq!(lacks("CONFIG_NFSD=m\nCONFIG_HZ=1000\n"), 0);
+    assert_eq!(lacks("# CONFIG_NFSD is not set\nCONFIG_HZ=250\n"), 2);
 }
 
 #[test]

@@ -315,6 +315,7 @@ mod tests {
             fragment::REQUIRED,
             fragment::DISK,
             fragment::PMEM,
+            fragment::NUMA,
             fragment::MITIGATIONS,
             fragment::FTRACE,
             fragment::GCOV,

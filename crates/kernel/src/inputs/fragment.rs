@@ -12,6 +12,8 @@ pub const UML_REQUIRED: &str = include_str!("../../../../embedded/kernel/uml-req
 pub const DISK: &str = include_str!("../../../../embedded/kernel/disk.config");
 /// Persistent memory and DAX, on top of [`DISK`].
 pub const PMEM: &str = include_str!("../../../../embedded/kernel/pmem.config");
+/// NUMA nodes, and the firmware's tables that describe them.
+pub const NUMA: &str = include_str!("../../../../embedded/kernel/numa.config");
 /// Mitigations of CPU vulnerabilities.
 pub const MITIGATIONS: &str = include_str!("../../../../embedded/kernel/mitigations.config");
 /// Function tracer and function profiler.

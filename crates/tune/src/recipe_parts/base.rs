@@ -1,14 +1,15 @@
 //! The base kernel of a workload: options that the workload needs besides those of every guest.
 
-use kerntune_guest::{DiskKind, Workload};
+use kerntune_guest::{lacking_options, DiskKind, Workload};
 use kerntune_kernel::{fragment, BaseConfig, BuildRequest};
 
 /// Default label of kernels.
 pub const LABEL: &str = "base";
 
 /// Adds the options that these workloads need to `request`: drivers of their disks, mitigations for
-/// their CPU. The user's own lines come last and win. A kernel with the default label ([`LABEL`])
-/// gets a suffix, such as `base-disk`.
+/// their CPU, NUMA nodes, and what they name. The user's own lines come last and win. A kernel with the
+/// default label ([`LABEL`]) gets suffixes: `base-disk`, or `base-NAME` for options that the workload
+/// NAME names.
 pub fn with_needs<'a>(
     mut request: BuildRequest,
     workloads: impl IntoIterator<Item = &'a Workload>,
@@ -20,10 +21,12 @@ pub fn with_needs<'a>(
     let pmem =
         disks.iter().any(|disk| disk.kind == DiskKind::Pmem || disk.needs().contains(&"CONFIG_FS_DAX"));
     let mitigations = workloads.iter().any(|workload| workload.mitigations.is_some());
+    let nodes = workloads.iter().any(|workload| workload.nodes > 1);
     let needs = [
         (!disks.is_empty() && !pmem, "disk", &[fragment::DISK][..]),
         (pmem, "pmem", &[fragment::DISK, fragment::PMEM]),
         (mitigations, "mitigations", &[fragment::MITIGATIONS]),
+        (nodes, "numa", &[fragment::NUMA]),
     ];
     let mut lines = Vec::new();
     let named = request.label != LABEL;
@@ -31,6 +34,15 @@ pub fn with_needs<'a>(
         lines.extend(fragments.iter().flat_map(|text| fragment::lines(text)));
         if !named {
             request.label = format!("{}-{name}", request.label);
+        }
+    }
+    for workload in workloads.iter().filter(|workload| !workload.kernel_config.is_empty()) {
+        if ours && lacking_options(&workload.kernel_config, fragment::BASE).is_empty() {
+            continue;
+        }
+        lines.extend(workload.kernel_config.iter().cloned());
+        if !named {
+            request.label = format!("{}-{}", request.label, workload.name);
         }
     }
     lines.append(&mut request.extra);
@@ -72,5 +84,12 @@ mod tests {
         let both = request(&format!("mitigations = \"zen2\"\n{brd}"), LABEL);
         assert!(both.extra.contains(&"CONFIG_MITIGATION_RETPOLINE=y".into()), "{both:?}");
         assert_eq!(both.label, "base-disk-mitigations");
+        let nodes = request("nodes = 2", LABEL);
+        assert!(nodes.extra.contains(&"CONFIG_X86_64_ACPI_NUMA=y".into()), "{nodes:?}");
+        assert_eq!(nodes.label, "base-numa");
+        let named = request("name = \"mine\"\nkernel_config = [\"CONFIG_NFSD=y\"]", LABEL);
+        assert_eq!((named.extra[0].as_str(), named.label.as_str()), ("CONFIG_NFSD=y", "base-mine"));
+        // The base kernel has it.
+        assert_eq!(request("kernel_config = [\"CONFIG_SMP=y\"]", LABEL).label, "base");
     }
 }

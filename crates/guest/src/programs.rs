@@ -107,7 +107,7 @@ const SELFTEST: GuestProgram = GuestProgram {
 };
 
 /// Programs that workloads may run.
-const PROGRAMS: [GuestProgram; 19] = [
+const PROGRAMS: [GuestProgram; 20] = [
     suite!("rr", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "rr.c"),
     suite!("paths", &[], "paths.c"),
     SELFTEST,
@@ -129,6 +129,7 @@ const PROGRAMS: [GuestProgram; 19] = [
     suite!("ipc", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "ipc.c"),
     suite!("tunings", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "tunings.c"),
     suite!("shuffle", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "shuffle.c"),
+    suite!("nfs", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "nfs.c"),
     suite!("numa", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "numa.c"),
     suite!("operations", FRAME, "kt_counters.h", "kt_suite.h", "kt_peer.h", "operations.c"),
     suite!(

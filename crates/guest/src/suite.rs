@@ -119,6 +119,8 @@ impl Suite {
             Some("it wants more on the kernel's command line (`append`)")
         } else if !self.workload.modules.is_empty() {
             Some("it wants kernel modules (`modules`)")
+        } else if !self.workload.kernel_config.is_empty() {
+            Some("it wants options of its kernel (`kernel_config`)")
         } else if self.workload.disk.is_some() {
             Some("it wants a disk of its own (`disk`), which only guests have")
         } else {

@@ -56,7 +56,7 @@ command = \"rr\"
             "4:23: files: \"/run/x\" cannot be seen in the guest, where /run is its own \
              (keep it in another directory)",
             "5:13: programs: kerntune has no guest program \"rrr\" \
-             (it has rr, paths, selftest, kt-mark, smp, kgmon, tagged, kbx, mckusick, netperf, remote, osbench, ipc, tunings, shuffle, numa, operations, batched; host programs go into `binaries`)",
+             (it has rr, paths, selftest, kt-mark, smp, kt-disk, kgmon, tagged, kbx, mckusick, netperf, remote, osbench, ipc, tunings, shuffle, nfs, numa, operations, batched; host programs go into `binaries`)",
             "6:1: service[0].command: is missing",
             "6:1: service[0].ready: is missing: how is the service seen to be ready? \
              (for example: ready = { tcp = 6379, within_seconds = 10 }; or unix = \"/path\", \

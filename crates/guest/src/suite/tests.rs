@@ -43,6 +43,7 @@ fn the_suites_have_the_rows_of_their_papers() {
         ("tunings", 11, "shared_small", "group_bound"),
         ("tunings-disk", 5, "pread_raw", "transaction"),
         ("shuffle", 3, "map", "merge"),
+        ("nfs", 11, "stat", "read_cached_4k"),
         ("numa", 11, "fault_local", "migrate_page"),
         ("operations", 6, "direct_read", "futex_wake"),
         ("redis", 2, "redis_set", "redis_get"),
@@ -90,6 +91,7 @@ fn what_the_host_cannot_run_is_said() {
     }
     assert!(suite("paths").guest_only().unwrap().contains("network cards"));
     assert!(suite("numa").guest_only().unwrap().contains("`nodes`"));
+    assert!(suite("nfs").guest_only().unwrap().contains("`kernel_config`"));
     let mut told = suite("redis").workload;
     told.append = "quiet".into();
     assert!(Suite::of(told).unwrap().guest_only().unwrap().contains("append"));

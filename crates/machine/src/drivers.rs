@@ -37,7 +37,7 @@ pub fn guest_modules(kernel: &Kernel, workload: &Workload) -> Result<Option<Gues
     Ok(Some(GuestModules { release: all.release().into(), modules }))
 }
 
-/// What a kernel needs for a machine with several NUMA nodes.
+/// Options of a kernel for a machine with several NUMA nodes.
 const NUMA: [&str; 2] = ["CONFIG_NUMA=y", "CONFIG_ACPI_NUMA=y"];
 
 /// Checks that the kernel has what the machine and the workload need, built in or as modules: drivers

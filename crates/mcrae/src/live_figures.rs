@@ -216,7 +216,7 @@ mod tests {
         let row = |name: &str, calls, ns| (name.to_string(), calls, ns);
         assert_eq!(
             rows,
-            [row("read", 1, 6_000), row("main", 1, 6_000), row("intr", 1, 3_000), row("swtch", 1, 0)]
+            [row("main", 1, 6_000), row("read", 1, 6_000), row("intr", 1, 3_000), row("swtch", 1, 0)]
         );
         assert!(text.contains("30.4 % idle"), "{text}");
     }

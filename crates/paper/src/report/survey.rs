@@ -46,13 +46,18 @@ fn run(of: &SurveyRun) -> String {
         _ => String::new(),
     };
     let whole = RunLocation { region: None, ..of.place.clone() };
-    format!("{}: {what}", place(Some(&whole)))
+    let data = if of.place.data { ", accesses to data followed" } else { "" };
+    format!("{}{data}: {what}", place(Some(&whole)))
 }
 
 /// Lists the recordings, each once.
 fn runs(outcome: &SurveyOutcome) -> Vec<String> {
-    let mut lines: Vec<String> = outcome.runs.iter().map(run).collect();
-    lines.dedup();
+    let mut lines: Vec<String> = Vec::new();
+    for line in outcome.runs.iter().map(run) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
     lines
 }
 

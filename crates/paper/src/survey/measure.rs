@@ -37,6 +37,8 @@ pub enum Measure {
     /// Data lines that were not in the first cache, by call paths through these functions, per
     /// operation (model).
     L1dMissesIn(Vec<String>),
+    /// Translations for data that the first-level TLB did not have, per operation (model).
+    DtlbMisses,
     /// Page-table walks for data: translations that no TLB had, per operation (model).
     DataWalks,
     /// Time in which no CPU ran, in percent.
@@ -83,7 +85,9 @@ impl Measure {
             Measure::Switches => "switches/op",
             Measure::Interrupts(_) => "interrupts/op",
             Measure::Migrations => "migrations/op",
-            Measure::L1dMisses | Measure::L1dMissesIn(_) | Measure::L3Misses => "misses/op, model",
+            Measure::L1dMisses | Measure::L1dMissesIn(_) | Measure::L3Misses | Measure::DtlbMisses => {
+                "misses/op, model"
+            }
             Measure::DataWalks => "walks/op, model",
             Measure::IdlePercent => "% of time",
             Measure::UserPercent => "% of busy",
@@ -156,10 +160,11 @@ impl Measure {
                 let rows = tables.migrations.iter().filter(|row| scope.contains(row.region));
                 per_operation(rows.map(|row| row.count).sum())
             }
-            Measure::L1dMisses | Measure::L3Misses | Measure::DataWalks => {
+            Measure::L1dMisses | Measure::L3Misses | Measure::DtlbMisses | Measure::DataWalks => {
                 let rows = || tables.data_accesses.iter().filter(|row| scope.contains(row.region));
                 let sum = match self {
                     Measure::L1dMisses => rows().map(|row| row.l1d_misses).sum(),
+                    Measure::DtlbMisses => rows().map(|row| row.dtlb_misses).sum(),
                     Measure::DataWalks => rows().map(|row| row.walks).sum(),
                     _ => rows().map(|row| row.l3_misses + row.transfers).sum(),
                 };

@@ -45,6 +45,10 @@ pub struct TrialChange {
     /// Commands that run before the workload's own setup.
     #[serde(default)]
     pub setup: Vec<Vec<String>>,
+    /// Words behind the command of each service that runs the program of this name:
+    /// `postgres = ["-c", "huge_pages=on"]`.
+    #[serde(default)]
+    pub service_arguments: BTreeMap<String, Vec<String>>,
     /// Command in front of each service's: `["chrt", "-r", "1"]`.
     #[serde(default)]
     pub wrap_services: Vec<String>,
@@ -92,8 +96,8 @@ fn read(text: &str, path: &Path) -> Result<Vec<TrialChange>, String> {
         }
         if change.is_empty() {
             return refused(
-                "changes nothing: give it config, patches, kcflags, command_line, sysctl, env, setup, wrap_services, \
-                 wrap_steps or recipe"
+                "changes nothing: give it config, patches, kcflags, command_line, sysctl, env, setup, \
+                 service_arguments, wrap_services, wrap_steps or recipe"
                     .into(),
             );
         }
@@ -144,6 +148,7 @@ impl TrialChange {
             sysctl,
             env,
             setup,
+            service_arguments,
             wrap_services,
             wrap_steps,
             recipe,
@@ -155,6 +160,7 @@ impl TrialChange {
             && sysctl.is_empty()
             && env.is_empty()
             && setup.is_empty()
+            && service_arguments.is_empty()
             && wrap_services.is_empty()
             && wrap_steps.is_empty()
             && recipe.is_none()
@@ -189,6 +195,13 @@ impl TrialChange {
             command.splice(0..0, with.iter().cloned());
         };
         for service in &mut workload.services {
+            for (program, words) in &self.service_arguments {
+                let is_program =
+                    |word: &String| Path::new(word).file_name().is_some_and(|name| name == program.as_str());
+                if service.command.iter().any(is_program) {
+                    service.command.extend_from_slice(words);
+                }
+            }
             wrap(&mut service.command, &self.wrap_services);
         }
         for run in [&mut workload.training, &mut workload.measured] {
@@ -225,13 +238,14 @@ mod tests {
     #[test]
     fn commands_are_wrapped() {
         let text = "[[change]]\nname = \"a\"\nwrap_services = [\"chrt\", \"-r\", \"1\"]\n\
-                    wrap_steps = [\"taskset\", \"1\"]\n";
+                    wrap_steps = [\"taskset\", \"1\"]\n\
+                    service_arguments = { redis-server = [\"--x\"], postgres = [\"-y\"] }\n";
         let mut workload = Workload::find("redis", &[]).unwrap();
         let before = workload.clone();
         read(text).unwrap()[0].apply_to_workload(&mut workload);
         for (service, plain) in workload.services.iter().zip(&before.services) {
             assert_eq!(service.command[..3], ["chrt", "-r", "1"]);
-            assert_eq!(service.command[3..], plain.command);
+            assert_eq!(service.command[3..], [plain.command.clone(), vec!["--x".into()]].concat());
         }
         for (step, plain) in workload.measured.steps.iter().zip(&before.measured.steps) {
             assert_eq!(step.command[..2], ["taskset", "1"]);

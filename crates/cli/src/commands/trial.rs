@@ -57,8 +57,8 @@ pub struct AblateOptions {
     /// Start nothing new after this many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(0..=MAX_MINUTES))]
     pub budget: Option<u64>,
-    /// Write the accepted changes into this directory: config fragment, command line, sysctl.conf,
-    /// patches
+    /// Write the accepted changes into this directory: changes.toml, config fragment, command line,
+    /// sysctl.conf, patches
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

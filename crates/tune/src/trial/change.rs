@@ -3,7 +3,7 @@
 use crate::Error;
 use kerntune_guest::Workload;
 use kerntune_kernel::BuildRequest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -15,55 +15,61 @@ const EXAMPLE: &str = "[[change]]\nname = \"no-audit\"\nconfig = [\"CONFIG_AUDIT
 pub const MAX_CHANGES: usize = 32;
 
 /// A change to a kernel, to its command line, or to the workload.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialChange {
     /// Name of the change: letters, digits, `-` and `_`.
     pub name: String,
     /// Description for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// Configuration lines. A line without effect is an error.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<String>,
     /// Patches for the source (`-p1`), in order; relative to the file.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<PathBuf>,
     /// Compiler flags for the whole kernel.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kcflags: Vec<String>,
     /// Words for the kernel's command line.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command_line: String,
     /// Settings below `/proc/sys`, applied before the workload's own setup:
     /// `"net.ipv4.tcp_autocorking" = "0"`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, String>,
     /// Environment of the workload's programs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Commands that run before the workload's own setup.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<Vec<String>>,
     /// Words behind the command of each service that runs the program of this name:
     /// `postgres = ["-c", "huge_pages=on"]`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub service_arguments: BTreeMap<String, Vec<String>>,
     /// Command in front of each service's: `["chrt", "-r", "1"]`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrap_services: Vec<String>,
     /// Command in front of the command of each step and of each warm-up.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrap_steps: Vec<String>,
     /// Recipe that tunes the kernel for the workload.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ChangesFile {
     change: Vec<TrialChange>,
+}
+
+/// Formats changes as a file, for [`parse`].
+pub(super) fn text(changes: Vec<TrialChange>) -> String {
+    // Strings, lists and tables of strings have a form in TOML.
+    toml::to_string(&ChangesFile { change: changes }).unwrap_or_default()
 }
 
 /// Parses a file of changes. `path` locates patches and appears in messages.
@@ -116,6 +122,10 @@ fn read(text: &str, path: &Path) -> Result<Vec<TrialChange>, String> {
             return refused(format!(
                 "has the line \"{line}\" in config, which is none; write CONFIG_NAME=y, =n or =VALUE"
             ));
+        }
+        let mut wrapped = [&change.wrap_services, &change.wrap_steps].into_iter();
+        if wrapped.any(|words| words.first().is_some_and(String::is_empty)) {
+            return refused("has no program before the commands that it wraps".into());
         }
         if change.setup.iter().any(Vec::is_empty) {
             return refused("has an empty command in setup".into());
@@ -257,6 +267,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (text, said) in [
+            ("[[change]]\nname = \"a\"\nwrap_steps = [\"\"]", "has no program before"),
             ("", "missing field `change`"),
             ("change = []", "has 0 changes"),
             ("[[change]]\nname = \"a b\"\nkcflags = [\"-O3\"]", "\"a b\" has a name"),

@@ -1,14 +1,14 @@
 //! Output of kept changes, as files for a build and a machine.
 
-use super::TrialChange;
+use super::change::{text, TrialChange};
 use crate::Result;
 use kerntune_work::{read_file, write_atomic, IoContext};
 use std::fs;
 use std::path::Path;
 
-/// Writes files into `directory`, which is created: `fragment.config`, `command-line`,
-/// `sysctl.conf`, `environment`, `kcflags`, `recipe`, and `patches/` with their `series`, as far as
-/// the changes need them. Older files that are no longer needed are removed.
+/// Writes files into `directory`, which is created: `changes.toml` with the changes as they are, and
+/// `fragment.config`, `command-line`, `sysctl.conf`, `environment`, `kcflags`, `recipe`, and
+/// `patches/` with their `series`, as far as the changes need them. Older files that are no longer needed are removed.
 ///
 /// # Errors
 /// A file that cannot be written, or a patch that cannot be read.
@@ -44,20 +44,26 @@ pub fn keep(directory: &Path, changes: &[&TrialChange]) -> Result<()> {
             return Ok(Err(error).at("remove", &patches)?);
         }
     }
+    let mut kept: Vec<TrialChange> = changes.iter().map(|change| (*change).clone()).collect();
     let of_source =
-        changes.iter().flat_map(|change| change.patches.iter().map(|patch| (&change.name, patch)));
+        kept.iter_mut().flat_map(|change| change.patches.iter_mut().map(|patch| (&change.name, patch)));
     let mut series = String::new();
     for ((name, patch), number) in of_source.zip(1..) {
         fs::create_dir_all(&patches).at("create", &patches)?;
         let file = format!("{number:04}-{name}.patch");
-        let bytes = read_file(patch).at("read", patch)?;
+        let bytes = read_file(&*patch).at("read", &*patch)?;
         write_atomic(&patches.join(&file), &bytes)?;
+        *patch = Path::new("patches").join(&file);
         series += &(file + "\n");
     }
     if !series.is_empty() {
         write_atomic(&patches.join("series"), series.as_bytes())?;
     }
-    Ok(())
+    let whole = directory.join("changes.toml");
+    match kept.is_empty() {
+        true => remove(&whole),
+        false => Ok(write_atomic(&whole, text(kept).as_bytes())?),
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -70,6 +76,7 @@ fn remove(path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::change::parse;
 
     #[test]
     fn what_is_kept_can_be_given_to_a_build() {
@@ -86,6 +93,9 @@ mod tests {
             name: "two".into(),
             command_line: " nohz=off ".into(),
             sysctl: [("vm.swappiness".into(), "0".into())].into(),
+            setup: vec![vec!["echo".into(), "a \"b\"".into()]],
+            service_arguments: [("redis-server".into(), vec!["--x".into()])].into(),
+            wrap_steps: vec!["taskset".into(), "1".into()],
             ..TrialChange::default()
         };
         let out = dir.path().join("out");
@@ -96,6 +106,10 @@ mod tests {
         assert_eq!(read("sysctl.conf").as_deref(), Some("vm.swappiness = 0\n"));
         assert_eq!(read("patches/series").as_deref(), Some("0001-one.patch\n"));
         assert_eq!(read("patches/0001-one.patch").as_deref(), Some("--- a\n"));
+        let file = out.join("changes.toml");
+        let again = parse(&fs::read_to_string(&file).unwrap(), &file).unwrap();
+        let there = TrialChange { patches: vec![out.join("patches/0001-one.patch")], ..one };
+        assert_eq!(again, [there, two.clone()]);
         keep(&out, &[&two]).unwrap();
         assert_eq!((read("fragment.config"), read("patches/series")), (None, None));
     }

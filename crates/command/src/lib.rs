@@ -47,5 +47,5 @@ pub use registry::{
 pub use room::{audit, AuditEntry, AuditStores, AuditedStore, Room};
 pub use stderr::say;
 pub use subject::{print_summary, ProfileJson, ProfileSubject};
-pub use tag_layout_options::{Picoseconds, TagLayoutOptions};
+pub use tag_layout_options::{TagLayoutOptions, TickLength};
 pub use timed_files::{read_results, timed_pairs, TimedFiles};

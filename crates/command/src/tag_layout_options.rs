@@ -15,13 +15,13 @@ pub struct TagLayoutOptions {
     pub clock_bits: Option<u32>,
     /// Length of a tick of the clock in nanoseconds, with up to three decimals (83.333): 1000 if not
     /// given
-    #[arg(long, value_name = "NS", value_parser = picoseconds)]
-    pub tick_ns: Option<Picoseconds>,
+    #[arg(long, value_name = "NS", value_parser = tick_length)]
+    pub tick_ns: Option<TickLength>,
 }
 
 /// Length of a tick, in ps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Picoseconds(u64);
+pub struct TickLength(u64);
 
 fn width() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(i64::from(MIN_TAG_BITS)..=i64::from(MAX_TAG_BITS))
@@ -43,7 +43,7 @@ impl TagLayoutOptions {
         TagLayout::new(
             tag_bits.unwrap_or(usual.tag_bits()),
             clock_bits.unwrap_or(usual.clock_bits()),
-            tick_ns.map_or(usual.tick_ps(), |Picoseconds(ps)| ps),
+            tick_ns.map_or(usual.tick_ps(), |TickLength(ps)| ps),
         )
         .ok_or_else(|| {
             Failure::usage("--tag-bits and --clock-bits take 16 to 64, --tick-ns up to 1000000000")
@@ -52,7 +52,7 @@ impl TagLayoutOptions {
 }
 
 /// Parses nanoseconds with up to three decimals.
-fn picoseconds(text: &str) -> Result<Picoseconds, String> {
+fn tick_length(text: &str) -> Result<TickLength, String> {
     let wrong = || "give nanoseconds from 0.001 to 1000000000, such as 1000, 100 or 83.333".to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,7 +64,7 @@ fn picoseconds(text: &str) -> Result<Picoseconds, String> {
     let ps = whole.checked_mul(1000).and_then(|ps| ps.checked_add(thousandths)).ok_or_else(wrong)?;
     let usual = TagLayout::MCRAE;
     match TagLayout::new(usual.tag_bits(), usual.clock_bits(), ps) {
-        Some(_) => Ok(Picoseconds(ps)),
+        Some(_) => Ok(TickLength(ps)),
         None => Err(wrong()),
     }
 }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn ticks_have_up_to_three_decimals() {
-        let ps = |text| picoseconds(text).map(|Picoseconds(ps)| ps).ok();
+        let ps = |text| tick_length(text).map(|TickLength(ps)| ps).ok();
         assert_eq!([ps("1000"), ps("83.333"), ps("0.5")], [Some(1_000_000), Some(83_333), Some(500)]);
         for bad in ["", "0", ".", "1.", ".5", "1.2345", "-1", "1e3", "1000000001", "99999999999999999999"] {
             assert_eq!(ps(bad), None, "{bad}");

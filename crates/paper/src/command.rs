@@ -154,8 +154,9 @@ impl RunSubcommand<GlobalOptions> for PaperOptions {
         for other in &beside {
             outcome.add_beside(make(other)?);
         }
-        for row in outcome.time(&clock) {
-            output.note(&format!("--timed: {row} is not a row of the tables that were made"));
+        let unused = outcome.time(&clock);
+        if !unused.is_empty() {
+            output.note(&format!("--timed: no table that was made has these rows: {}", unused.join(", ")));
         }
         outcome.conclude(&of.findings);
         write(page.as_ref(), &outcome, markdown::paper, paper_page::page)?;

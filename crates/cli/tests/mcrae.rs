@@ -68,22 +68,17 @@ fn agree(name: &str, imported: (u64, u64, u64), recorded: (u64, u64, u64), besid
     assert!(-difference <= rounding + OUTSIDE_NS * calls, "{name}: {} ns shorter", -difference);
 }
 
+/// Records the program `tagged` with its user functions and its tags; returns the profile.
+fn record_tagged(kernel: &str, tags: &str, more: &[&str]) -> PathBuf {
+    let arguments = ["record", "--kernel", kernel, "--workload", "tagged", "--no-edges", "--json"];
+    let of_program = ["--user", "tagged", "--tags", tags];
+    profile(&json(&[&arguments, &of_program[..], more].concat()))
+}
+
 #[test]
 fn a_program_with_triggers_gives_the_figures_of_its_recording() {
     let kernel = support::base_kernel();
-    let recorded = profile(&json(&[
-        "record",
-        "--kernel",
-        &kernel,
-        "--workload",
-        "tagged",
-        "--no-edges",
-        "--user",
-        "tagged",
-        "--tags",
-        "memory:0x4b540000",
-        "--json",
-    ]));
+    let recorded = record_tagged(&kernel, "memory:0x4b540000", &[]);
     let dump = recorded.join("run/tags.mcrae");
     // 400 requests and 50 resends; fibonacci(15) makes 2·F(16) - 1 calls.
     let expected = [("request", 400), ("checksum", 450), ("duplicate", 400), ("fibonacci", 1973)];
@@ -532,20 +527,7 @@ fn a_box_at_a_socket_sees_every_trigger() {
 fn a_program_is_recorded_with_wide_tags_and_a_fine_clock() {
     let kernel = support::base_kernel();
     let widths = ["--tag-bits", "24", "--clock-bits", "40", "--tick-ns", "1"];
-    let mut arguments = vec![
-        "record",
-        "--kernel",
-        &kernel,
-        "--workload",
-        "tagged",
-        "--no-edges",
-        "--user",
-        "tagged",
-        "--json",
-    ];
-    arguments.extend(["--tags", "memory:0x4b540000+0x10000"]);
-    arguments.extend(widths);
-    let recorded = profile(&json(&arguments));
+    let recorded = record_tagged(&kernel, "memory:0x4b540000+0x10000", &widths);
     let dump = recorded.join("run/tags.mcrae");
     let dump = dump.to_str().unwrap();
     assert_eq!(fs::metadata(dump).unwrap().len() % 8, 0);

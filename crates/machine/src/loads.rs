@@ -41,15 +41,20 @@ const MEMBERS: [(&str, &str); 15] = [
     ("bpf_ksym", "name"),
 ];
 
+/// Name among the offsets of a kernel that can load modules.
+const MODULE_NAME: &str = "module.name";
+
 /// Element of `mem`, whose size is needed as well.
 const MEMORY: &str = "module_memory";
+/// Name of that size among the offsets, also in `embedded/kernel/structure_offsets.c`.
+const MEMORY_BYTES: &str = "module_memory.sizeof";
 
 /// Places of code in `mem`, an array of `struct module_memory` since 6.4: `MOD_TEXT` and
 /// `MOD_INIT_TEXT`.
 const MEMORY_OF_CODE: [u64; 2] = [0, 4];
 
-/// Returns the description of how a kernel loads code; `None` if it cannot, or carries no type
-/// information.
+/// Returns the description of how a kernel loads code; `None` if it cannot, or if neither its build
+/// nor type information says how.
 ///
 /// # Errors
 /// Kernel files that cannot be read.
@@ -65,7 +70,12 @@ pub(crate) fn load_spec(
     if !loads_code(symbols) {
         return Ok(None);
     }
-    let Some(layouts) = layouts(&kernel.vmlinux())? else { return Ok(None) };
+    let built = &kernel.manifest.structures;
+    let layouts = match (layouts(&kernel.vmlinux())?, built.contains_key(MODULE_NAME)) {
+        (Some(layouts), _) => layouts,
+        (None, true) => built.clone(),
+        (None, false) => return Ok(None),
+    };
     let (module, bpf) = (module_layout(&layouts), bpf_layout(&layouts));
     let selection = match selection.is_everything() {
         true => None,
@@ -110,7 +120,7 @@ fn offsets(types: &dyn TypeSource) -> kerntune_debuginfo::Result<StructureOffset
         found.extend(types.member(structure, member)?.map(|at| (format!("{structure}.{member}"), at)));
     }
     let bytes = types.structure(MEMORY).map(|kind| types.bytes(kind)).transpose()?.flatten();
-    found.extend(bytes.map(|bytes| (MEMORY.to_owned(), bytes)));
+    found.extend(bytes.map(|bytes| (MEMORY_BYTES.to_owned(), bytes)));
     Ok(found)
 }
 
@@ -130,7 +140,7 @@ fn module_layout(layouts: &StructureOffsets) -> Option<ModuleLayout> {
         })
     };
     let memory = || -> Option<Vec<AreaLayout>> {
-        let (first, each) = (of("module.mem")?, of(MEMORY)?);
+        let (first, each) = (of("module.mem")?, of(MEMORY_BYTES)?);
         let (base, size) = (of("module_memory.base")?, of("module_memory.size")?);
         let area = |place: u64| {
             let begin = first.checked_add(u32::try_from(place).ok()?.checked_mul(each)?)?;
@@ -144,7 +154,7 @@ fn module_layout(layouts: &StructureOffsets) -> Option<ModuleLayout> {
             |begin: u32| Some(AreaLayout { base: begin.checked_add(base)?, size: begin.checked_add(size)? });
         [of("module.core_layout")?, of("module.init_layout")?].into_iter().map(area).collect()
     };
-    Some(ModuleLayout { name: of("module.name")?, symbols: symbols(), areas: memory().or_else(layout)? })
+    Some(ModuleLayout { name: of(MODULE_NAME)?, symbols: symbols(), areas: memory().or_else(layout)? })
 }
 
 fn bpf_layout(layouts: &StructureOffsets) -> Option<BpfLayout> {
@@ -176,7 +186,7 @@ mod tests {
         let new = layouts(&[
             ("module.name", 24),
             ("module.mem", 320),
-            ("module_memory", 80),
+            ("module_memory.sizeof", 80),
             ("module_memory.base", 0),
             ("module_memory.size", 12),
             ("module.kallsyms", 960),

@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn every_member_that_the_compiler_is_asked_for_is_asked_for_here() {
         let asked: Vec<(&str, &str)> = offsets::members().collect();
-        assert_eq!(asked.len(), 11);
+        assert_eq!(asked.len(), 26);
         assert!(asked.contains(&("request", "__data_len")) && asked.contains(&("net_device", "name")));
     }
 

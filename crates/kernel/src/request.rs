@@ -1,6 +1,5 @@
 //! Request to build a kernel.
 
-use crate::kernels::modules::MODULES;
 use crate::kernels::untrusted;
 use crate::make::object_flags::with_sections;
 use crate::{Arch, Compiler, Error, Kernel, KernelSource, ObjectFlags, ObjectGroup, Result};
@@ -126,7 +125,7 @@ impl BuildRequest {
             object_groups: of.object_groups.clone(),
             make_vars: of.make_vars.clone(),
             movable: of.movable,
-            modules: kernel.dir.join(MODULES).is_dir(),
+            modules: kernel.has_modules(),
             ..Self::new(of.source.origin.parse()?, of.label.clone())
         })
     }

@@ -2,8 +2,8 @@
 //! variables of Kbuild that kerntune uses, and takes a second instead of minutes.
 
 use kerntune_kernel::{
-    build, find, list, package, rebuild, BaseConfig, BuildRequest, Error, Kernel, KernelFunction,
-    KernelSource, PackageRequest, RebuildReport, RebuildRequest, Symbols,
+    build, find, list, package, rebuild, relink, BaseConfig, BuildRequest, Error, FunctionOrder, Kernel,
+    KernelFunction, KernelSource, PackageRequest, RebuildReport, RebuildRequest, Symbols,
 };
 use kerntune_work::{NoProgress, WorkDir};
 use std::fs;
@@ -413,6 +413,38 @@ fn modules_of_a_kernel_that_kept_its_objects_are_made_beside_a_copy_of_them() {
     assert_eq!(bench.compiled("fork"), 2);
     fs::write(kept.join("kernel/fork.o"), "another").unwrap();
     assert_eq!((packed(), bench.compiled("fork")), (first, 3));
+}
+
+#[test]
+fn modules_that_were_built_with_a_kernel_are_linked_and_packed_with_it() {
+    let bench = BuildFixture::new();
+    fs::write(bench.path("gate/image"), image_of_a_kernel_with_modules()).unwrap();
+    let mut request = bench.request("with-modules");
+    request.extra = vec!["CONFIG_MODULES=y".into()];
+    (request.modules, request.movable) = (true, true);
+    let kernel = bench.build(&request).unwrap();
+    let module = |of: &Kernel| {
+        let modules = of.dir.join("lib/modules/6.12.117-m");
+        assert!(modules.join("modules.dep").is_file() && !modules.join("build").is_symlink());
+        fs::read_to_string(modules.join("kernel/crc16.ko")).unwrap()
+    };
+    assert_eq!(module(&kernel), "-ffunction-sections\n");
+    let order = FunctionOrder::parse("do_exit\ncrc16 [crc16]\ncrc16_table [crc16]\n").unwrap();
+    let linked = relink(&bench.work, &kernel, &order, ("ordered", "layout"), &NoProgress).unwrap();
+    assert_eq!(module(&linked), "-ffunction-sections\ntext.crc16 \ntext.crc16_table \n");
+    assert_eq!((module(&kernel).lines().count(), bench.compiled("fork")), (1, 1));
+    let again = relink(&bench.work, &kernel, &FunctionOrder::default(), ("plain", "layout"), &NoProgress);
+    assert_eq!(module(&again.unwrap()), "-ffunction-sections\n", "nothing is left of an order before");
+
+    let wanted = PackageRequest { kernel: &linked, profile: None, extras: Vec::new() };
+    let packed = package(&bench.work, &wanted, &NoProgress).unwrap();
+    assert_eq!((packed.manifest.modules, bench.compiled("fork")), (1, 1), "nothing is built again");
+    let listed = std::process::Command::new("dpkg-deb").arg("--contents").arg(packed.file()).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("./lib/modules/6.12.117-m/kernel/crc16.ko"), "{listed}");
+    fs::write(linked.dir.join("lib/modules/6.12.117-m/kernel/crc16.ko"), "another").unwrap();
+    let error = package(&bench.work, &wanted, &NoProgress).unwrap_err().to_string();
+    assert!(error.contains("crc16.ko"), "{error}");
 }
 
 #[test]

@@ -6,16 +6,16 @@
 use std::path::{Path, PathBuf};
 
 /// Files that decide the bytes of a kernel, given source, configuration and compiler.
-const FILES: [&str; 24] = [
+const FILES: [&str; 25] = [
     "arch.rs",
     "build/attempt.rs",
     "build/configure.rs",
     "build/copied_objects.rs",
-    "build/install.rs",
     "inputs/config.rs",
     "inputs/patch.rs",
     "inputs/patch_set.rs",
     "link/borrowed.rs",
+    "link/install.rs",
     "link/link_script.rs",
     "link/mix.rs",
     "link/order.rs",
@@ -24,6 +24,7 @@ const FILES: [&str; 24] = [
     "make/aside.rs",
     "make/build_tree.rs",
     "make/compiler.rs",
+    "make/copy.rs",
     "make/kbuild.rs",
     "make/object_cache.rs",
     "make/object_flags.rs",

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// chains know more. `live start --calls macro` counts few functions, `--calls all` nearly all.
 pub(crate) const MIN_COUNTED: f64 = 0.5;
 
-/// Weighted calls between the functions of the kernel's image.
+/// Weighted calls between the functions of the kernel's image, and between those of its modules.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallCounts {
     /// [`CountKind::CallArcs`] or [`CountKind::CallChains`].
@@ -19,6 +19,10 @@ pub(crate) struct CallCounts {
     pub entries: BTreeMap<FunctionIndex, u64>,
     /// Weight of each pair of caller and callee, in the same unit.
     pub arcs: BTreeMap<(FunctionIndex, FunctionIndex), u64>,
+    /// Weight of each function of a module that the kernel loaded.
+    pub module_entries: BTreeMap<FunctionIndex, u64>,
+    /// Weight of each pair of caller and callee of such modules.
+    pub module_arcs: BTreeMap<(FunctionIndex, FunctionIndex), u64>,
     /// Share of the self time of the image's functions that have an entry, 0 to 1. `None` without
     /// times.
     pub coverage: Option<f64>,
@@ -46,29 +50,42 @@ impl CallCounts {
         let tables = &profile.tables;
         let symbol = |function: FunctionIndex| tables.symbols.get(function.known()?.0 as usize);
         let of_image = |function: FunctionIndex| symbol(function).is_some_and(is_of_image);
+        let of_module =
+            |function: FunctionIndex| symbol(function).is_some_and(|symbol| symbol.loaded_module().is_some());
         let samples = |ticks| match &profile.manifest.sampled {
             Some(sampled) => sampled.samples_in(ticks),
             None => 0,
         };
         let chains = kind == CountKind::CallChains;
         let (mut entries, mut arcs, mut outside) = (BTreeMap::new(), BTreeMap::new(), 0u64);
+        let (mut module_entries, mut module_arcs) = (BTreeMap::new(), BTreeMap::new());
         for row in &tables.functions {
             let weight = if chains { samples(row.total_ticks) } else { row.calls };
             match of_image(row.function) {
                 true => add(&mut entries, row.function, weight),
                 false => outside = outside.saturating_add(weight),
             }
+            if of_module(row.function) {
+                add(&mut module_entries, row.function, weight);
+            }
         }
         for row in &tables.arcs {
             // An interrupt has no caller: it comes anywhere.
             let is_call = !matches!(row.how, CallKind::Interrupt | CallKind::Exception);
-            if is_call && row.caller != row.callee && of_image(row.caller) && of_image(row.callee) {
-                let weight = if chains { samples(row.total_ticks) } else { row.calls };
+            if !is_call || row.caller == row.callee {
+                continue;
+            }
+            let weight = if chains { samples(row.total_ticks) } else { row.calls };
+            if of_image(row.caller) && of_image(row.callee) {
                 add(&mut arcs, (row.caller, row.callee), weight);
+            } else if of_module(row.caller) && of_module(row.callee) {
+                add(&mut module_arcs, (row.caller, row.callee), weight);
             }
         }
         entries.retain(|_, weight| *weight > 0);
         arcs.retain(|_, weight| *weight > 0);
+        module_entries.retain(|_, weight| *weight > 0);
+        module_arcs.retain(|_, weight| *weight > 0);
         // A sample without a chain tells nothing of calls.
         let linked: BTreeSet<FunctionIndex> = arcs.keys().flat_map(|(from, to)| [*from, *to]).collect();
         let knows = |function: &FunctionIndex| match chains {
@@ -82,7 +99,7 @@ impl CallCounts {
             covered = covered.saturating_add(if knows(&row.function) { ticks } else { 0 });
         }
         let coverage = (all > 0).then(|| share(covered, all));
-        Self { kind, entries, arcs, coverage, outside }
+        Self { kind, entries, arcs, module_entries, module_arcs, coverage, outside }
     }
 
     /// Returns the weight of all entries.

@@ -3,13 +3,12 @@
 use crate::build::build_clock::BuildClock;
 use crate::build::configure::{configure, FinalConfig};
 use crate::build::copied_objects::{begin_with, COPY};
-use crate::build::install::install_modules;
 use crate::inputs::release;
 use crate::kernels::manifest::{rfc3339, SCHEMA};
-use crate::kernels::modules::MODULES;
 use crate::kernels::profile_tree::{hash_tree, list_files};
 use crate::kernels::store::{add_label, KIND, MANIFEST, PROFILE, TRASH};
 use crate::link::borrowed;
+use crate::link::install::{install_modules, ModuleBuild};
 use crate::make::aside::{link, remove, restore};
 use crate::make::build_tree::{BuildTree, CWD};
 use crate::make::kbuild::{make_args, Kbuild};
@@ -346,8 +345,10 @@ impl<'a> BuildAttempt<'a> {
         let targets = self.request.arch.targets();
         let objects = kbuild.make(&what, &make_args(jobs, &flags, targets), Some(expected), progress)?;
         if self.request.modules {
-            install_modules(&kbuild, self.request, self.partial(), progress)?;
-            remove_links(&self.partial().join(MODULES))?;
+            let label = self.request.label.as_str();
+            let order = self.request.movable.then(FunctionOrder::default);
+            let of = ModuleBuild { label, flags: &flags, order: order.as_ref(), jobs };
+            install_modules(&kbuild, &of, self.partial(), progress)?;
         }
         if self.request.pool.is_some() || self.request.begin_with.is_some() {
             // Only what changed was compiled, so this count is not that of a whole build.
@@ -471,19 +472,6 @@ impl<'a> BuildAttempt<'a> {
 /// Returns the path of the objects in a published kernel.
 fn kept(dir: &Path) -> PathBuf {
     dir.join("build")
-}
-
-/// Removes the links to source and build directory that Kbuild puts into the directories of releases.
-fn remove_links(modules: &Path) -> Result<()> {
-    for release in fs::read_dir(modules).at("list", modules)? {
-        let release = release.at("list", modules)?.path();
-        for link in ["build", "source"].map(|name| release.join(name)) {
-            if link.is_symlink() {
-                fs::remove_file(&link).at("remove", &link)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Finishes an interrupted deletion.

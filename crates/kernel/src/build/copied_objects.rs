@@ -2,11 +2,11 @@
 
 use crate::link::borrowed::{discard_outputs, BorrowedObjects};
 use crate::make::build_tree::BuildTree;
+use crate::make::copy::copy_tree;
 use crate::{Kernel, Result};
-use kerntune_work::{interrupt, IoContext, Job, WorkDir};
+use kerntune_work::{IoContext, WorkDir};
 use std::fs::{self, File, FileTimes};
 use std::path::Path;
-use std::process::Command;
 
 /// Name in a partial directory of the objects while they are copied.
 pub(crate) const COPY: &str = "objects";
@@ -24,21 +24,6 @@ pub(crate) fn begin_with(work: &WorkDir, kernel: &Kernel, partial: &Path, tree: 
     discard_outputs(&copied, kernel.manifest.arch)?;
     rename_commands(&copied, &from, tree.top())?;
     tree.take(&copied)
-}
-
-/// Copies a directory with its file times, which make depends on. A partial copy is replaced.
-pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
-    if to.is_dir() {
-        fs::remove_dir_all(to).at("remove", to)?;
-    }
-    let mut command = Command::new("cp");
-    command.args(["--archive", "--reflink=auto", "--"]).args([from, to]);
-    let (end, said) = Job::new(command).output()?;
-    if end.success() {
-        return Ok(());
-    }
-    interrupt::check()?;
-    Err(std::io::Error::other(said.trim().to_string())).at("copy", from)?
 }
 
 /// Replaces the path `from` by `to` in the commands that Kbuild recorded. It names its own tools

@@ -6,7 +6,6 @@ pub(crate) mod attempt;
 mod build_clock;
 mod configure;
 mod copied_objects;
-mod install;
 pub(crate) mod module;
 pub(crate) mod preview;
 pub(crate) mod rebuild;

@@ -2,15 +2,17 @@
 
 use crate::build::attempt::{BuildAttempt, BuildInputs};
 use crate::build::configure::FinalConfig;
-use crate::build::copied_objects::{copy_tree, COPY};
-use crate::build::install::install_modules;
+use crate::build::copied_objects::COPY;
 use crate::kernels::store::KIND;
 use crate::kernels::{kept, untrusted};
 use crate::link::borrowed::BorrowedObjects;
+use crate::link::install::{install_modules, ModuleBuild};
 use crate::link::relink::ORDER;
 use crate::make::build_tree::{BuildTree, CWD};
+use crate::make::copy::copy_tree;
 use crate::make::kbuild::Kbuild;
 use crate::make::object_cache::ObjectCache;
+use crate::make::object_flags::make_flags;
 use crate::{find, Arch, BuildRequest, Error, FunctionOrder, Kernel, Result};
 use kerntune_work::{write_atomic, IoContext, Progress, StagedResult, WorkDir};
 use serde::Serialize;
@@ -133,7 +135,11 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
                 log,
                 cache: cache.as_ref(),
             };
-            install_modules(&kbuild, &asked, to, progress)?;
+            let flags = make_flags(&asked.flags(), &asked.object_flags, &asked.object_groups);
+            let order = order.or_else(|| asked.movable.then(FunctionOrder::default));
+            let of =
+                ModuleBuild { label: &asked.label, flags: &flags, order: order.as_ref(), jobs: asked.jobs };
+            install_modules(&kbuild, &of, to, progress)?;
         }
     } else {
         rebuilt.kept = Some(keep(kernel.manifest.arch, &partial, &build)?);

@@ -53,6 +53,11 @@ pub fn module_name(name: &str) -> String {
 }
 
 impl Kernel {
+    /// Checks whether modules were built or imported with the kernel.
+    pub fn has_modules(&self) -> bool {
+        self.dir.join(MODULES).is_dir()
+    }
+
     /// Finds the kernel's modules; a kernel may have none, and drivers that are built in.
     ///
     /// # Errors

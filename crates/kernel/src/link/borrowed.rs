@@ -3,6 +3,7 @@
 
 use crate::kernels::store::KIND;
 use crate::kernels::{kept, untrusted};
+use crate::link::install::{install_modules, ModuleBuild};
 use crate::link::link_script;
 use crate::make::aside::restore;
 use crate::make::build_tree::BuildTree;
@@ -106,22 +107,39 @@ impl BorrowedObjects {
         // A proof may read the compilers' messages from this log.
         fs::copy(kernel.build_log(), log).at("copy", kernel.build_log())?;
         let compiler: Compiler = of.cc.parse()?;
-        let kbuild = Kbuild {
-            tree: &self.tree,
-            arch: of.arch,
-            compiler: &compiler,
-            make_vars: &of.make_vars,
-            log: log.to_owned(),
-            cache: self.cache.as_ref(),
-        };
-        let args =
-            make_args(None, &make_flags(&of.flags(), &of.object_flags, &of.object_groups), of.arch.targets());
+        let args = make_args(None, &flags(kernel), of.arch.targets());
+        let kbuild = self.kbuild(kernel, &compiler, log);
         kbuild.make(&format!("link {label} {}", of.version), &args, None, progress)?;
         let path = self.build.join(of.arch.link_script());
         if order.is_some() && !link_script::is_placed(&read(&path)?) {
             return Err(Error::LinkScript { path, reason: "make wrote it anew".into() });
         }
         Ok(())
+    }
+
+    /// Links the modules of a movable kernel with their functions in an order, and installs them
+    /// below `to`.
+    pub(crate) fn install_modules(
+        &self,
+        kernel: &Kernel,
+        (order, label): (&FunctionOrder, &str),
+        (to, log): (&Path, &Path),
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let compiler: Compiler = kernel.manifest.cc.parse()?;
+        let of = ModuleBuild { label, flags: &flags(kernel), order: Some(order), jobs: None };
+        install_modules(&self.kbuild(kernel, &compiler, log), &of, to, progress)
+    }
+
+    fn kbuild<'a>(&'a self, kernel: &'a Kernel, compiler: &'a Compiler, log: &Path) -> Kbuild<'a> {
+        Kbuild {
+            tree: &self.tree,
+            arch: kernel.manifest.arch,
+            compiler,
+            make_vars: &kernel.manifest.make_vars,
+            log: log.to_owned(),
+            cache: self.cache.as_ref(),
+        }
     }
 
     pub(crate) fn copy_outputs(&self, kernel: &Kernel, to: &Path) -> Result<()> {
@@ -131,6 +149,12 @@ impl BorrowedObjects {
         }
         Ok(())
     }
+}
+
+/// Returns make's arguments for the flags that the kernel was compiled with.
+fn flags(kernel: &Kernel) -> Vec<String> {
+    let of = &kernel.manifest;
+    make_flags(&of.flags(), &of.object_flags, &of.object_groups)
 }
 
 impl Drop for BorrowedObjects {

@@ -8,8 +8,12 @@
 //! `.text.unlikely.NAME` if the compiler knows. Scripts before 6.13 place these only in builds with
 //! LTO; in others they would follow `.text` somewhere, and the kernel hangs at boot. Later scripts
 //! place them in all builds, and the cold sections come before the hot ones.
+//!
+//! Modules are all linked by one script, `scripts/module.lds`. It has no rule for code, so that each
+//! section of an object is one of the module; the kernel would load thousands of them.
 
 use crate::FunctionOrder;
+use std::collections::HashSet;
 
 /// Symbol at the first byte of the ordered functions.
 pub const ORDER_START: &str = "__kerntune_order_start";
@@ -62,6 +66,46 @@ pub(crate) fn place(script: &str, order: &FunctionOrder) -> Result<String, Strin
     Ok(placed)
 }
 
+/// Beginning of the script of modules, which the rules of [`place_in_modules`] follow.
+const SECTIONS: &str = "SECTIONS {";
+/// Begin and end of the rules that [`place_in_modules`] adds.
+const MODULE_RULES: [&str; 2] = ["/* kerntune: functions in order */", "/* kerntune: end */"];
+
+/// Returns the script of modules with the functions of `order` first in `.text`, and all others
+/// after them. `script` may already have an order.
+///
+/// A function's name stands in the script once, whatever module it is of: static functions of one
+/// name in two modules have one place.
+///
+/// # Errors
+/// A message, if the script is not as expected.
+pub(crate) fn place_in_modules(script: &str, order: &FunctionOrder) -> Result<String, String> {
+    let [begin, end] = MODULE_RULES;
+    let script = match (script.find(begin), script.find(end)) {
+        (Some(from), Some(to)) if from < to => {
+            format!("{}{}", &script[..from], &script[to + end.len()..])
+        }
+        _ => script.to_string(),
+    };
+    let at = script.find(SECTIONS).ok_or_else(|| format!("it has no `{SECTIONS}`"))? + SECTIONS.len();
+    if script.contains(" .text ") || script.contains("\t.text ") {
+        return Err("it places `.text` itself: modules of this version cannot be ordered yet".into());
+    }
+    let mut seen = HashSet::new();
+    let names = order.modules().values().flatten().filter(|name| seen.insert(name.as_str()));
+    let places: String = names.map(|name| format!("  *(.text.{name} .text.hot.{name})\n")).collect();
+    let rules = format!(
+        "{begin}\n .text.unlikely 0 : {{ *(.text.unlikely .text.unlikely.*) }}\n .text 0 : {{\n{places}  {HOT}\n  *(.text) \
+         {REST}\n }}\n{end}"
+    );
+    Ok(format!("{}{rules}{}", &script[..at], &script[at..]))
+}
+
+/// Checks whether a script of modules has an order from [`place_in_modules`].
+pub(crate) fn is_placed_in_modules(script: &str) -> bool {
+    script.contains(MODULE_RULES[0])
+}
+
 /// Checks whether a script has an order from [`place`].
 pub(crate) fn is_placed(script: &str) -> bool {
     script.contains(ORDER_START)
@@ -83,6 +127,21 @@ mod tests {
     const SCRIPT: &str =
         " .text : {\n  _stext = .;\n  . = ALIGN(16); *(.text.hot .text.hot.*) *(.text .text.fixup) \
          *(.text.unlikely .text.unlikely.*) *(.text.unknown .text.unknown.*) . = ALIGN(16);\n }\n";
+
+    #[test]
+    fn functions_of_modules_are_placed_in_one_section_and_again_in_another_order() {
+        let script = "SECTIONS {\n /DISCARD/ : { *(.discard) }\n .data : { }\n}\n";
+        let none = place_in_modules(script, &FunctionOrder::default()).unwrap();
+        assert!(none.contains("*(.text) *(.text.[0-9a-zA-Z_]*)") && is_placed_in_modules(&none), "{none}");
+        let order = FunctionOrder::parse("x\nb [m]\na [m]\na [n]\n").unwrap();
+        let two = place_in_modules(&none, &order).unwrap();
+        let (b, a) = (two.find("*(.text.b .text.hot.b)"), two.find("*(.text.a .text.hot.a)"));
+        assert!(b.is_some() && b < a && a < two.find(HOT) && !two.contains(".text.x"), "{two}");
+        assert_eq!(two.matches("*(.text.a ").count(), 1);
+        assert_eq!(place_in_modules(&two, &FunctionOrder::default()).unwrap(), none);
+        assert!(place_in_modules(" .text : { *(.text) }", &order).unwrap_err().contains("SECTIONS"));
+        assert!(place_in_modules("SECTIONS {\n .text : { *(.text) }", &order).unwrap_err().contains("`.text`"));
+    }
 
     #[test]
     fn functions_are_placed_before_what_is_hot_and_again_in_another_order() {

@@ -3,6 +3,7 @@
 //! Start from [`relink`] and [`borrowed`].
 
 pub(crate) mod borrowed;
+pub(crate) mod install;
 pub(crate) mod link_script;
 pub(crate) mod mix;
 mod moved_sources;

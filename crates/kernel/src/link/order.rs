@@ -2,14 +2,16 @@
 
 use crate::{Error, Result};
 use kerntune_work::ContentHash;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Function symbols, first to last, each once. Other functions follow in the linker's own order. A
-/// function may have an offset in bytes from the start of the first function.
+/// function may have an offset in bytes from the start of the first function. Functions of modules
+/// are ordered within their module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FunctionOrder {
     names: Vec<String>,
     offsets: HashMap<String, u64>,
+    modules: BTreeMap<String, Vec<String>>,
 }
 
 impl FunctionOrder {
@@ -23,8 +25,31 @@ impl FunctionOrder {
         let names: Vec<String> = names.into_iter().filter(|name| seen.insert(name.clone())).collect();
         match names.iter().find(|name| !Self::takes(name)) {
             Some(name) => Err(Error::UnusableName { name: name.clone() }),
-            None => Ok(Self { names, offsets: HashMap::new() }),
+            None => Ok(Self { names, ..Self::default() }),
         }
+    }
+
+    /// Sets the functions of modules, by the module's name as in `/proc/modules`. Repeated names are
+    /// dropped, and modules without functions.
+    ///
+    /// # Errors
+    /// [`Error::UnusableName`]: a name of a function or module that would mean something else in a
+    /// linker script or in a list of functions.
+    pub fn with_modules(
+        mut self,
+        modules: impl IntoIterator<Item = (String, Vec<String>)>,
+    ) -> Result<Self> {
+        self.modules.clear();
+        for (module, names) in modules {
+            if !Self::takes(&module) {
+                return Err(Error::UnusableName { name: module });
+            }
+            let names = Self::new(names)?.names;
+            if !names.is_empty() {
+                self.modules.insert(module, names);
+            }
+        }
+        Ok(self)
     }
 
     /// Checks whether a linker script can name a function. Interrupt stubs
@@ -40,15 +65,20 @@ impl FunctionOrder {
         self
     }
 
-    /// Parses one name per line, optionally followed by `@` and the offset. Empty lines and `#`
-    /// comments are ignored.
+    /// Parses one name per line, optionally followed by `@` and the offset, or by the module in
+    /// brackets: `ext4_iget [ext4]`. Empty lines and `#` comments are ignored.
     ///
     /// # Errors
     /// Those of [`FunctionOrder::new`]; an offset that is no number.
     pub fn parse(text: &str) -> Result<Self> {
         let line = |line: &str| line.split('#').next().unwrap_or_default().trim().to_string();
         let (mut names, mut offsets) = (Vec::new(), HashMap::new());
+        let mut modules: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in text.lines().map(line).filter(|line| !line.is_empty()) {
+            if let Some((name, module)) = line.strip_suffix(']').and_then(|line| line.split_once('[')) {
+                modules.entry(module.to_string()).or_default().push(name.trim_end().to_string());
+                continue;
+            }
             let Some((name, offset)) = line.split_once('@') else {
                 names.push(line);
                 continue;
@@ -57,12 +87,17 @@ impl FunctionOrder {
             names.push(name.trim().to_string());
             offsets.entry(name.trim().to_string()).or_insert(offset);
         }
-        Ok(Self { offsets, ..Self::new(names)? })
+        Self { offsets, ..Self::new(names)? }.with_modules(modules)
     }
 
-    /// Returns the names, first to last.
+    /// Returns the names in the kernel's image, first to last.
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// Returns the names in each module that has any, first to last.
+    pub fn modules(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.modules
     }
 
     /// Returns the offset of a function, if it has one.
@@ -76,7 +111,10 @@ impl FunctionOrder {
             Some(offset) => format!("{name} @ {offset}\n"),
             None => format!("{name}\n"),
         };
-        self.names.iter().map(line).collect()
+        let in_module = |(module, names): (&String, &Vec<String>)| {
+            names.iter().map(|name| format!("{name} [{module}]\n")).collect::<String>()
+        };
+        self.names.iter().map(line).chain(self.modules.iter().map(in_module)).collect()
     }
 
     /// Returns a hash over names and offsets, 16 hex digits.
@@ -104,7 +142,12 @@ mod tests {
         assert_eq!((placed.offset("a"), placed.offset("b"), placed.names().len()), (Some(4096), None, 2));
         assert_eq!(FunctionOrder::parse(&placed.text()).unwrap(), placed);
         assert_ne!(placed.id(), FunctionOrder::parse("a\nb\n").unwrap().id());
-        for bad in ["a @ x", "a b", "a)", "*", "a/b"] {
+        let modules = "a\next4_b [ext4]\next4_a [ext4]\nveth_xmit [veth]\n";
+        let ordered = FunctionOrder::parse(modules).unwrap();
+        assert_eq!((ordered.names(), ordered.text().as_str()), (&["a".to_string()][..], modules));
+        assert_eq!(ordered.modules()["ext4"], ["ext4_b", "ext4_a"]);
+        assert_ne!(ordered.id(), FunctionOrder::parse("a\n").unwrap().id());
+        for bad in ["a @ x", "a b", "a)", "*", "a/b", "a [b/c]", "a) [b]", "[b]", "a [b [c]"] {
             let error = FunctionOrder::parse(bad).unwrap_err().to_string();
             assert!(error.contains(bad), "{error}");
         }

@@ -11,7 +11,7 @@ use std::time::Instant;
 /// File beside the manifest with the order of a relinked kernel.
 pub(crate) const ORDER: &str = "order.txt";
 
-/// Links `kernel` with the functions of `order` first. It must have been built
+/// Links `kernel` and its modules with the functions of `order` first. It must have been built
 /// [`movable`](crate::BuildRequest::movable), and have its objects.
 ///
 /// The result gets the label, and the recipe as its maker. Its id is a hash over kernel and order;
@@ -30,10 +30,13 @@ pub fn relink(
     if !of.movable {
         return Err(not_movable(kernel));
     }
-    let key = Key::new("relink/3", "")
+    let mut key = Key::new("relink/3", "")
         .field(LINKED_FROM, &of.id)
         .field("images", kernel.content()?)
         .field("order", order.text());
+    if kernel.has_modules() {
+        key = key.field("modules", "linked too");
+    }
     let id = key.id();
     let staged = work.stage(KIND, &key)?;
     if let Some(dir) = staged.already() {
@@ -42,8 +45,12 @@ pub fn relink(
     staged.clear()?;
     let started = Instant::now();
     let objects = BorrowedObjects::borrow(work, kernel)?;
-    objects.link(kernel, Some(order), label, &staged.path().join("build.log"), progress)?;
+    let log = staged.path().join("build.log");
+    objects.link(kernel, Some(order), label, &log, progress)?;
     objects.copy_outputs(kernel, staged.path())?;
+    if kernel.has_modules() {
+        objects.install_modules(kernel, (order, label), (staged.path(), &log), progress)?;
+    }
     drop(objects);
 
     let partial = staged.path();

@@ -8,6 +8,7 @@
 use crate::kernels::store::{add_label, KIND, MANIFEST, TRASH};
 use crate::link::moved_sources;
 use crate::make::build_tree::BuildTree;
+use crate::make::copy::copy_tree;
 use crate::make::kbuild::{make_args, Kbuild};
 use crate::make::object_cache::ObjectCache;
 use crate::make::object_flags::make_flags;
@@ -74,6 +75,9 @@ pub fn repack(
         if from.is_file() {
             copy(&from, name)?;
         }
+    }
+    if kernel.has_modules() {
+        copy_tree(&kernel.dir.join("lib"), &partial.join("lib"))?;
     }
     let manifest = KernelManifest {
         rewrite_id: Some(rewritten.id.into()),

@@ -5,6 +5,7 @@
 pub(crate) mod aside;
 pub(crate) mod build_tree;
 pub(crate) mod compiler;
+pub(crate) mod copy;
 pub(crate) mod diagnose;
 pub(crate) mod kbuild;
 pub(crate) mod object_cache;

@@ -12,15 +12,17 @@ mod tests;
 mod tree;
 
 use crate::kernels::manifest::KernelManifest;
+use crate::kernels::modules::MODULES;
 use crate::link::relink::ORDER;
 use crate::{rebuild, tools, Arch, Error, Kernel, RebuildRequest, Result};
 use control::PackageNames;
 use kerntune_isa::{GuestIsa, Isa};
 use kerntune_work::{
-    checked, read_versioned, write_json, IoContext, Job, Key, PlainName, Progress, RelativePath, Seal,
+    checked, read_versioned, write_json, Hash, IoContext, Job, Key, PlainName, Progress, RelativePath, Seal,
     WorkDir,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,9 +132,10 @@ fn release(image: &Path) -> Result<String> {
 
 /// Makes the package, or returns the existing one.
 ///
-/// If the configuration has modules, the kernel is first [built again](rebuild), from its kept
-/// objects if possible, and the modules are built with the same flags and profile. They belong to
-/// the kernel only if its image comes out byte by byte as it was measured.
+/// Modules that were built with the kernel are packed as they are. If the configuration has others,
+/// the kernel is first [built again](rebuild), from its kept objects if possible, and the modules
+/// are built with the same flags and profile. They belong to the kernel only if its image comes out
+/// byte by byte as it was measured.
 ///
 /// # Errors
 /// Missing tools; [`Error::NotOfArch`] for a User-Mode Linux kernel; [`Error::NotReproduced`], and
@@ -163,7 +166,10 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     }
     staged.clear()?;
     let tree = PackageTree::new(staged.path().join("tree"));
-    if names.has_modules {
+    for file in own_modules(kernel)?.keys() {
+        tree.copy(&kernel.dir.join(file), &file.to_string())?;
+    }
+    if names.has_modules && !kernel.has_modules() {
         let modules_to = Some(tree.top().to_owned());
         let profile_dir = request.profile.as_ref().map(|profile| profile.tree.clone());
         let request = RebuildRequest { kernel, profile_dir, modules_to, from_kept: true, jobs: None };
@@ -257,7 +263,18 @@ fn package_key(request: &PackageRequest, of: &KernelManifest, names: &PackageNam
     for PackageExtra { name, path } in &request.extras {
         hash = hash.field("extra", name).file("content", path)?;
     }
+    for (file, content) in own_modules(request.kernel)? {
+        hash = hash.field("module", file.to_string()).field("content", content.to_string());
+    }
     Ok(hash)
+}
+
+/// Returns the files of modules that were built with the kernel, with their hashes: those that its
+/// seal lists, and no links.
+fn own_modules(kernel: &Kernel) -> Result<BTreeMap<RelativePath, Hash>> {
+    let mut sums = Seal::read(&kernel.dir)?.sums(&kernel.dir)?;
+    sums.retain(|file, _| AsRef::<Path>::as_ref(file).starts_with(MODULES));
+    Ok(sums)
 }
 
 /// Fills the tree. Returns the number of modules and the list of other installed files.
@@ -295,9 +312,6 @@ fn pack(
         archive(profile, &tree.path(&format!("{about}/profile.tar.zst"))?, names)?;
     }
     tree.write(&format!("usr/share/doc/{}/copyright", names.package), control::COPYRIGHT)?;
-    // Kbuild leaves links to this machine's build directory.
-    tree.forget(&format!("lib/modules/{}/build", names.release))?;
-    tree.forget(&format!("lib/modules/{}/source", names.release))?;
     let mut installs = tree.files()?;
     installs.retain(|file| {
         !modules.contains(file) && !kbuilds_own.contains(file) && !file.starts_with("lib/modules")

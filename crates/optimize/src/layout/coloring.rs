@@ -100,7 +100,10 @@ pub fn prepare_coloring(
     let in_units = in_units.map(|(name, _)| name.to_string());
     let rest = order.order.names().iter().filter(|name| !numbers.contains_key(name.as_str())).cloned();
     let offset = |(number, offset): &(usize, u64)| (units[*number].functions[0].0.to_string(), *offset);
-    let placed = FunctionOrder::new(in_units.chain(rest))?.with_offsets(placed.starts.iter().map(offset));
+    let in_modules = order.order.modules().clone();
+    let placed = FunctionOrder::new(in_units.chain(rest))?
+        .with_offsets(placed.starts.iter().map(offset))
+        .with_modules(in_modules)?;
     let mut prepared = order.clone();
     let key = Key::new("order-by-sets/3", crate::CODE).field("order", placed.text()).field("of", &order.id);
     prepared.id = key.id();

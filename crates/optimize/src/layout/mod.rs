@@ -15,12 +15,16 @@
 
 mod coloring;
 mod graph;
+mod module_proof;
+mod modules;
 mod prepare;
 mod proof;
 #[cfg(test)]
 mod tests;
 
 pub use coloring::prepare_coloring;
+pub use module_proof::ModuleLayout;
+pub use modules::OrderedModule;
 pub use prepare::{prepare_order, prepare_order_like, OrderSummary, PreparedOrder};
 pub use proof::{prove, ImageFootprint, LayoutProof, MIN_IN_PLACE};
 

@@ -1,6 +1,7 @@
 //! Preparation of an order from a recording.
 
 use super::graph::{call_graph, call_graph_by_name};
+use super::modules::{module_graphs, ModuleGraph, OrderedModule};
 use crate::call_counts::CallCounts;
 use crate::quality;
 use crate::stored::{store, PreparedResult};
@@ -50,6 +51,9 @@ pub struct OrderSummary {
     /// kernel of the same source was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<u64>,
+    /// Modules with ordered functions, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<OrderedModule>,
 }
 
 /// Order in the work directory.
@@ -95,7 +99,7 @@ impl PreparedOrder {
     }
 }
 
-/// Orders the functions of `kernel` by a recording of it with edges, ideally of the training run.
+/// Orders the functions of `kernel` and of its modules by a recording of it with edges, ideally of the training run.
 /// A profile with counted calls or sampled call chains may be of another kernel: its functions are
 /// found by name ([`crate::quality`] says how many).
 ///
@@ -156,6 +160,10 @@ pub fn prepare_order_like(
     if let Some(counts) = &calls {
         key = key.field("counts", counts.kind.to_string());
     }
+    let modules = module_graphs(kernel, &recording.tables, calls.as_ref())?;
+    for ModuleGraph { module, graph, .. } in &modules {
+        key = key.field("module", module).field("its graph", graph_hash(graph));
+    }
     let is_another = ran.manifest.id != kernel.manifest.id;
     if is_another {
         key = key.field("for", &kernel.manifest.id).field("its images", kernel.content()?);
@@ -179,7 +187,10 @@ pub fn prepare_order_like(
             names
         };
         let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
-        let (id, order) = (key.id(), FunctionOrder::new(names)?);
+        let in_modules: Vec<(String, Vec<String>)> =
+            modules.iter().map(|module| (module.module.clone(), module.order(algorithm))).collect();
+        summary.modules = modules.iter().zip(&in_modules).map(summarize_module).collect();
+        let (id, order) = (key.id(), FunctionOrder::new(names)?.with_modules(in_modules)?);
         PreparedOrder { dir: dir.into(), id, kernel, recording, order, summary }.write(dir)
     })
 }
@@ -196,6 +207,14 @@ fn graph_hash(graph: &CallGraph) -> String {
         format!("{caller} {callee} {weight} {call_offset} {target_offset} {temporal_weight}")
     });
     ContentHash::new("call-graph/1").list("functions", functions).list("arcs", arcs).finish()
+}
+
+fn summarize_module((module, (_, names)): (&ModuleGraph, &(String, Vec<String>))) -> OrderedModule {
+    OrderedModule {
+        module: module.module.clone(),
+        ordered: names.len() as u64,
+        entries: module.graph.functions().iter().map(|function| function.weight).sum(),
+    }
 }
 
 fn summarize(
@@ -221,5 +240,6 @@ fn summarize(
         set_misses: None,
         counts: None,
         absent: None,
+        modules: Vec::new(),
     })
 }

@@ -1,5 +1,6 @@
 //! Proof that the linked image has the requested order.
 
+use super::module_proof::{prove_modules, ModuleLayout};
 use super::PreparedOrder;
 use crate::{ProofRefusal, RecipeProof, Result};
 use kerntune_kernel::{Kernel, Symbols, ORDER_END, ORDER_START};
@@ -61,6 +62,9 @@ pub struct LayoutProof {
     pub ordered_bytes: u64,
     /// First functions of the order that are out of place.
     pub elsewhere: Vec<String>,
+    /// Order of the functions of modules, by name; empty if none of them ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleLayout>,
     /// Image with the same objects before ordering.
     pub base: ImageFootprint,
     /// Image after ordering.
@@ -128,6 +132,7 @@ pub fn prove(movable: &Kernel, order: &PreparedOrder, tuned: &Kernel) -> Result<
         set_misses: order.summary.set_misses.unwrap_or_default().map(|misses| misses as u64),
         ordered_bytes: end.saturating_sub(start),
         elsewhere,
+        modules: prove_modules(tuned, &order.order)?,
         base: evidence(&Symbols::load(&movable.vmlinux())?, &ran),
         tuned: evidence(&symbols, &ran),
     })
@@ -170,6 +175,14 @@ impl RecipeProof for LayoutProof {
                 MIN_AT_PLACE * 100.0
             ));
         }
+        for ModuleLayout { module, ordered, in_place, out_of_order } in &self.modules {
+            if (*in_place as f64) < MIN_IN_PLACE * *ordered as f64 || *out_of_order > 0 {
+                reasons.push(format!(
+                    "module {module}: {in_place} of {ordered} functions begin its code, {out_of_order} of them before one that \
+                     they should follow"
+                ));
+            }
+        }
         ProofRefusal::unless_empty(&self.kernel, reasons)
     }
 }
@@ -189,6 +202,9 @@ impl fmt::Display for LayoutProof {
             self.ordered - self.in_place,
             self.elsewhere.iter().take(4).cloned().collect::<Vec<_>>().join(", ")
         )?;
+        for ModuleLayout { module, ordered, in_place, .. } in &self.modules {
+            writeln!(f, "  module      {module}: {in_place} of {ordered} that ran stand in order")?;
+        }
         if let Some(absent) = self.absent {
             writeln!(
                 f,

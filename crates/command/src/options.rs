@@ -48,6 +48,10 @@ pub struct BuildOptions {
     /// Add this flag to the kernel's compiler flags; may be repeated
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     pub kcflags: Vec<String>,
+    /// Build the modules of the configuration too, and keep them with the kernel: for guests (`modules`
+    /// of a workload, drivers of its disk), recipes and packages
+    #[arg(long)]
+    pub modules: bool,
     /// Number of parallel jobs of make and of parallel runs in the emulator [default: number of
     /// CPUs]
     #[arg(short, long, value_name = "N")]
@@ -58,7 +62,7 @@ impl BuildOptions {
     /// Returns true if no option changes the kernel that is built; `jobs` does not count.
     pub fn is_default(&self) -> bool {
         // Names every field, so that a new field cannot be forgotten.
-        let Self { source, patch, config, fragment, set, compiler, kcflags, jobs: _ } = self;
+        let Self { source, patch, config, fragment, set, compiler, kcflags, modules, jobs: _ } = self;
         source.to_string() == SOURCE
             && patch.is_empty()
             && config.is_none()
@@ -66,6 +70,7 @@ impl BuildOptions {
             && set.is_empty()
             && compiler.is_none()
             && kcflags.is_empty()
+            && !modules
     }
 }
 
@@ -196,6 +201,10 @@ pub fn build_request(build: &BuildOptions, label: &str, compiler: Compiler) -> R
         None => compiler,
     };
     request.kcflags.clone_from(&build.kcflags);
+    if build.modules {
+        request.modules = true;
+        request.extra.insert(0, "CONFIG_MODULES=y".into());
+    }
     request.jobs = build.jobs;
     Ok(request)
 }

@@ -62,10 +62,6 @@ pub enum KernelCommand {
         /// Keep the objects (0.3 GB and more), so that `kernel bisect` can mix them with another kernel's
         #[arg(long)]
         keep_objects: bool,
-        /// Build the modules of the configuration too, and keep them for guests: `modules` of a
-        /// workload, or drivers of its disk
-        #[arg(long)]
-        modules: bool,
         /// Compiler flag for one object (net/ipv4/tcp.o=-O3) or for a directory (net/=-O3); may be
         /// repeated
         #[arg(long, value_name = "PATH=FLAG")]
@@ -208,7 +204,6 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                 workload: of,
                 movable,
                 keep_objects,
-                modules,
                 object_flags,
                 dry,
                 format,
@@ -221,14 +216,10 @@ impl RunSubcommand<GlobalOptions> for KernelCommand {
                     arch: *arch,
                     movable: *movable,
                     keep_objects: *keep_objects,
-                    modules: *modules,
                     object_flags: object_flags.clone(),
                     ..build_request(build, label, Compiler::default())?
                 };
-                let mut request = with_needs(request, &workloads);
-                if *modules {
-                    request.extra.insert(0, "CONFIG_MODULES=y".into());
-                }
+                let request = with_needs(request, &workloads);
                 if dry.dry_run {
                     let session = Session::on(*arch, &work, output.progress())?;
                     let mut dry = DryRun::new(&session);

@@ -2,6 +2,8 @@
 
 use kerntune_guest::{lacking_options, DiskKind, Workload};
 use kerntune_kernel::{fragment, BaseConfig, BuildRequest};
+use std::collections::HashSet;
+use std::fs;
 
 /// Default label of kernels.
 pub const LABEL: &str = "base";
@@ -45,9 +47,25 @@ pub fn with_needs<'a>(
             request.label = format!("{}-{}", request.label, workload.name);
         }
     }
+    let own = named_in_fragments(&request);
+    lines.retain(|line| option(line).is_none_or(|option| !own.contains(option)));
     lines.append(&mut request.extra);
     request.extra = lines;
     request
+}
+
+/// Returns the options that the user's fragments set. A fragment that cannot be read has none: the
+/// configuration reads it again, and says so.
+fn named_in_fragments(request: &BuildRequest) -> HashSet<String> {
+    let texts = request.fragments.iter().filter_map(|path| fs::read_to_string(path).ok());
+    texts.flat_map(|text| text.lines().filter_map(option).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Returns the option that a line of a configuration sets, also in the form of a comment.
+fn option(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let unset = line.strip_prefix("# ").and_then(|line| line.strip_suffix(" is not set"));
+    unset.or_else(|| line.split_once('=').map(|(name, _)| name)).filter(|name| name.starts_with("CONFIG_"))
 }
 
 #[cfg(test)]
@@ -89,6 +107,15 @@ mod tests {
         assert_eq!(nodes.label, "base-numa");
         let named = request("name = \"mine\"\nkernel_config = [\"CONFIG_NFSD=y\"]", LABEL);
         assert_eq!((named.extra[0].as_str(), named.label.as_str()), ("CONFIG_NFSD=y", "base-mine"));
+        // What the user's fragment says of an option stays, also where it is a module.
+        let dir = tempfile::tempdir().unwrap();
+        let fragment = dir.path().join("own.config");
+        fs::write(&fragment, "CONFIG_EXT4_FS=m\n# CONFIG_XFS_FS is not set\n").unwrap();
+        let mut own = BuildRequest::new("debian:6.12".parse().unwrap(), LABEL);
+        own.fragments = vec![fragment];
+        let own = with_needs(own, [&workload(brd)]).extra;
+        assert!(own.contains(&"CONFIG_BLK_DEV_RAM=y".into()), "{own:?}");
+        assert!(!own.contains(&"CONFIG_EXT4_FS=y".into()) && !own.contains(&"CONFIG_XFS_FS=y".into()));
         // The base kernel has it.
         assert_eq!(request("kernel_config = [\"CONFIG_SMP=y\"]", LABEL).label, "base");
     }

@@ -27,6 +27,7 @@ pub mod foreign;
 pub mod gcc_pgo;
 pub mod layout;
 mod llvm;
+mod module_code;
 mod object_counts;
 mod proof;
 pub mod propeller;

@@ -1,10 +1,11 @@
 //! LLVM's programs that make a sample profile from counts.
 
 use crate::{Error, Result};
+use kerntune_convert::autofdo::SampleProfile;
 use kerntune_kernel::Compiler;
 use kerntune_work::{IoContext, Job};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Recipe that these tools belong to.
@@ -76,8 +77,43 @@ impl LlvmTools {
         self.run(command, log)
     }
 
+    /// Links the module `module` alone, with its code at the address `text`, to an image from which
+    /// [`profgen`](Self::profgen) can read line tables. What it uses of the kernel stays undefined.
+    pub fn link_module(
+        &self,
+        module: &Path,
+        text: u64,
+        output: &Path,
+        log: &Path,
+    ) -> Result<(), ToolFailure> {
+        let mut command = Command::new(self.program("ld.lld"));
+        command
+            // Distances to what is undefined do not fit; nothing runs this image.
+            .args(["--noinhibit-exec", "--unresolved-symbols=ignore-all", "--no-dynamic-linker", "-static"])
+            .args(["--entry=0", &format!("-Ttext=0x{text:x}")])
+            .arg("-o")
+            .args([output, module]);
+        self.run(command, log)
+    }
+
+    /// Adds up the sample profiles `profiles`.
+    pub fn merge(&self, profiles: &[&PathBuf], output: &Path, log: &Path) -> Result<(), ToolFailure> {
+        let mut command = Command::new(self.program("llvm-profdata"));
+        command.args(["merge", "--sample", "--extbinary"]).args(profiles).arg(argument("--output=", output));
+        self.run(command, log)
+    }
+
+    /// Reads a sample profile, by way of its text in `dir`.
+    pub fn samples(&self, profile: &Path, dir: &Path) -> Result<SampleProfile, ToolFailure> {
+        let path = dir.join("samples.txt");
+        self.text(profile, &path, &dir.join("llvm-profdata.log"))?;
+        let text = fs::read(&path).at("read", &path).map_err(|error| ToolFailure::NotRun(error.into()))?;
+        SampleProfile::parse(&String::from_utf8_lossy(&text))
+            .map_err(|reason| ToolFailure::NotRun(Error::BadSamples { file: path, reason }))
+    }
+
     /// Writes the sample profile `profile` as text.
-    pub fn text(&self, profile: &Path, output: &Path, log: &Path) -> Result<(), ToolFailure> {
+    fn text(&self, profile: &Path, output: &Path, log: &Path) -> Result<(), ToolFailure> {
         let mut command = Command::new(self.program("llvm-profdata"));
         command.args(["merge", "--sample", "--text"]).arg(profile).arg(argument("--output=", output));
         self.run(command, log)

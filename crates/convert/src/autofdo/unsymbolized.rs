@@ -42,7 +42,15 @@ impl UnsymbolizedProfile {
     /// # Errors
     /// [`NoCounts`] if nothing of the image was executed.
     pub fn of(tables: &Tables) -> Result<Self, NoCounts> {
-        let image = image(tables);
+        Self::of_code(tables, &image(tables))
+    }
+
+    /// Collects blocks and edges of the code at these addresses, such as that of a module, in the
+    /// same way.
+    ///
+    /// # Errors
+    /// [`NoCounts`] if nothing there was executed.
+    pub fn of_code(tables: &Tables, image: &Range<u64>) -> Result<Self, NoCounts> {
         let mut out = Self::default();
         for block in tables.blocks.iter().filter(|block| block.count > 0) {
             let (start, last) = (block.start.get(), block.last.get());

@@ -296,6 +296,13 @@ impl<'a> BuildAttempt<'a> {
         profile_dir.is_none() && !movable && !self.config.has("CONFIG_GCOV_KERNEL=y")
     }
 
+    /// Checks whether AutoFDO is to read line tables from this build, by the flags or the option that
+    /// it has only for that.
+    fn is_to_be_profiled(&self) -> bool {
+        let has_flag = self.request.kcflags.iter().any(|flag| flag == "-fdebug-info-for-profiling");
+        self.request.profile_dir.is_none() && (has_flag || self.config.has("CONFIG_AUTOFDO_CLANG=y"))
+    }
+
     /// Returns the lock on the partial directory, if the source is still the imported one.
     pub fn into_staged(self) -> Result<StagedResult> {
         self.source.check_unchanged()?;
@@ -347,7 +354,8 @@ impl<'a> BuildAttempt<'a> {
         if self.request.modules {
             let label = self.request.label.as_str();
             let order = self.request.movable.then(FunctionOrder::default);
-            let of = ModuleBuild { label, flags: &flags, order: order.as_ref(), jobs };
+            let keep_debug_info = self.is_to_be_profiled();
+            let of = ModuleBuild { label, flags: &flags, order: order.as_ref(), keep_debug_info, jobs };
             install_modules(&kbuild, &of, self.partial(), progress)?;
         }
         if self.request.pool.is_some() || self.request.begin_with.is_some() {

@@ -137,8 +137,13 @@ pub fn rebuild(work: &WorkDir, request: &RebuildRequest, progress: &dyn Progress
             };
             let flags = make_flags(&asked.flags(), &asked.object_flags, &asked.object_groups);
             let order = order.or_else(|| asked.movable.then(FunctionOrder::default));
-            let of =
-                ModuleBuild { label: &asked.label, flags: &flags, order: order.as_ref(), jobs: asked.jobs };
+            let of = ModuleBuild {
+                label: &asked.label,
+                flags: &flags,
+                order: order.as_ref(),
+                keep_debug_info: false,
+                jobs: asked.jobs,
+            };
             install_modules(&kbuild, &of, to, progress)?;
         }
     } else {

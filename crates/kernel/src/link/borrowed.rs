@@ -127,7 +127,8 @@ impl BorrowedObjects {
         progress: &dyn Progress,
     ) -> Result<()> {
         let compiler: Compiler = kernel.manifest.cc.parse()?;
-        let of = ModuleBuild { label, flags: &flags(kernel), order: Some(order), jobs: None };
+        let flags = flags(kernel);
+        let of = ModuleBuild { label, flags: &flags, order: Some(order), keep_debug_info: false, jobs: None };
         install_modules(&self.kbuild(kernel, &compiler, log), &of, to, progress)
     }
 

@@ -17,6 +17,9 @@ const UNSIGNED: &str = "CONFIG_MODULE_SIG_ALL=";
 /// Script that links all modules, in the build directory. Kbuild generates it.
 const SCRIPT: &str = "scripts/module.lds";
 
+/// Make argument that installs modules without debug information.
+const STRIPPED: &str = "INSTALL_MOD_STRIP=1";
+
 /// How modules are built.
 pub(crate) struct ModuleBuild<'a> {
     /// Label of the kernel, for progress and errors.
@@ -25,6 +28,8 @@ pub(crate) struct ModuleBuild<'a> {
     pub flags: &'a [String],
     /// Order of the functions, if each is in a section of its own.
     pub order: Option<&'a FunctionOrder>,
+    /// Install the modules with their debug information.
+    pub keep_debug_info: bool,
     /// Make's jobs; `None` for one per processor.
     pub jobs: Option<NonZeroUsize>,
 }
@@ -58,7 +63,10 @@ pub(crate) fn install_modules(
         return Err(Error::LinkScript { path: script, reason: "make wrote it anew".into() });
     }
     let path = format!("INSTALL_MOD_PATH={}", to.display());
-    let mut args = vec![path.as_str(), "INSTALL_MOD_STRIP=1", "modules_install"];
+    let mut args = vec![path.as_str(), "modules_install"];
+    if !of.keep_debug_info {
+        args.push(STRIPPED);
+    }
     let config = kbuild.tree.build().join(".config");
     if fs::read_to_string(&config).at("read", &config)?.lines().any(|line| line == NO_KEY) {
         args.push(UNSIGNED);

@@ -35,10 +35,7 @@ impl FunctionOrder {
     /// # Errors
     /// [`Error::UnusableName`]: a name of a function or module that would mean something else in a
     /// linker script or in a list of functions.
-    pub fn with_modules(
-        mut self,
-        modules: impl IntoIterator<Item = (String, Vec<String>)>,
-    ) -> Result<Self> {
+    pub fn with_modules(mut self, modules: impl IntoIterator<Item = (String, Vec<String>)>) -> Result<Self> {
         self.modules.clear();
         for (module, names) in modules {
             if !Self::takes(&module) {
@@ -76,7 +73,11 @@ impl FunctionOrder {
         let mut modules: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in text.lines().map(line).filter(|line| !line.is_empty()) {
             if let Some((name, module)) = line.strip_suffix(']').and_then(|line| line.split_once('[')) {
-                modules.entry(module.to_string()).or_default().push(name.trim_end().to_string());
+                let name = name.trim_end();
+                if !Self::takes(name) || !Self::takes(module) {
+                    return Err(Error::UnusableName { name: line });
+                }
+                modules.entry(module.to_string()).or_default().push(name.to_string());
                 continue;
             }
             let Some((name, offset)) = line.split_once('@') else {

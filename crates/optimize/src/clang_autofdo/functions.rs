@@ -1,6 +1,7 @@
 //! Executed functions, and their part in the sample profile.
 
 use kerntune_convert::autofdo::SampleProfile;
+use kerntune_kernel::module_name;
 use kerntune_profile::{Symbol, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -15,6 +16,9 @@ pub struct ExecutedFunction {
     pub name: String,
     /// Source file, if known.
     pub file: Option<String>,
+    /// Module that it is of; `None` for the kernel's image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
     /// Executed bytes of its code.
     pub bytes: u64,
     /// Executed bytes that the sample profile has under this name, which static functions may
@@ -32,10 +36,19 @@ impl ExecutedFunction {
     }
 }
 
-/// Returns the functions with executed code, by executed bytes, most first.
-pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<ExecutedFunction> {
+/// Returns the functions of the kernel's image, or of a module, with executed code, by executed
+/// bytes, most first. A place is hot from so many samples on.
+pub(super) fn ran(
+    tables: &Tables,
+    module: Option<&str>,
+    (samples, hot_from): (&SampleProfile, u64),
+) -> Vec<ExecutedFunction> {
+    let is_there = |symbol: &&Symbol| match module {
+        None => symbol.module.is_none(),
+        Some(_) => symbol.loaded_module().map(module_name).as_deref() == module,
+    };
     let mut symbols: Vec<&Symbol> =
-        tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
+        tables.symbols.iter().filter(is_there).filter(|symbol| symbol.size > 0).collect();
     symbols.sort_by_key(|symbol| symbol.address);
     let mut bytes = vec![0u64; symbols.len()];
     for block in &tables.blocks {
@@ -45,7 +58,6 @@ pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<ExecutedFunct
             bytes[at] = bytes[at].saturating_add(block.bytes.saturating_mul(block.count));
         }
     }
-    let hot_from = samples.hot_from(HOT_SHARE).unwrap_or(u64::MAX);
     let by_name: HashMap<&str, _> = samples.functions.iter().map(|f| (f.name.as_str(), f)).collect();
     let mut ran: Vec<ExecutedFunction> = (symbols.iter().zip(bytes).filter(|(_, bytes)| *bytes > 0))
         .map(|(symbol, bytes)| {
@@ -54,6 +66,7 @@ pub(super) fn ran(tables: &Tables, samples: &SampleProfile) -> Vec<ExecutedFunct
             ExecutedFunction {
                 name: symbol.name.clone(),
                 file: symbol.file.clone(),
+                module: module.map(str::to_owned),
                 bytes,
                 in_profile: found.map(|found| found.total),
                 hot: found.is_some_and(|found| found.max >= hot_from),
@@ -108,7 +121,7 @@ mod tests {
         };
         let samples =
             SampleProfile::parse("send:1600:5\n 1: 100\n 2: 100\nonce:8:0\n 1: 1\nnever:0:3\n").unwrap();
-        let ran = ran(&tables, &samples);
+        let ran = ran(&tables, None, (&samples, samples.hot_from(HOT_SHARE).unwrap()));
         let short: Vec<_> = ran.iter().map(|f| (f.name.as_str(), f.bytes, f.in_profile, f.hot)).collect();
         assert_eq!(
             short,

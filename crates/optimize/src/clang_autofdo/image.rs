@@ -30,13 +30,14 @@ impl HotCodeEvidence {
     /// Examines a kernel, given the functions that ran in the training.
     pub(super) fn of(symbols: &Symbols, ran: &[ExecutedFunction]) -> Self {
         let addresses = text(symbols);
-        let names: HashSet<&str> = ran.iter().map(|f| f.name.as_str()).collect();
+        let ran = || ran.iter().filter(|function| function.module.is_none());
+        let names: HashSet<&str> = ran().map(|f| f.name.as_str()).collect();
         let never: Vec<u64> = addresses
             .iter()
             .filter(|(name, _)| !names.contains(*name))
             .map(|(_, address)| *address)
             .collect();
-        let hot: HashSet<&str> = ran.iter().filter(|f| f.hot).map(|f| f.name.as_str()).collect();
+        let hot: HashSet<&str> = ran().filter(|f| f.hot).map(|f| f.name.as_str()).collect();
         let hot: Vec<u64> = hot.iter().filter_map(|name| addresses.get(name).copied()).collect();
         Self {
             text_bytes: symbols.text_bytes(),

@@ -1,5 +1,6 @@
 //! Preparation of Clang's profile from a recording of the training run.
 
+use super::modules::executed_modules;
 use super::profile::{FUNCTIONS, TREE};
 use super::request::PROFILE_FILE;
 use super::{functions, AutofdoProfile, AutofdoSummary, ExecutedFunction};
@@ -11,9 +12,11 @@ use kerntune_kernel::{Compiler, Kernel};
 use kerntune_profile::Profile;
 use kerntune_work::{write_json, IoContext, Key, WorkDir};
 use std::fs;
+use std::path::PathBuf;
 
 const COUNTS: &str = "counts.txt";
-const SAMPLES: &str = "samples.txt";
+/// Profile of the kernel's image alone, if there are modules as well.
+const IMAGE: &str = "image.afdo";
 const LOG: &str = "llvm-profgen.log";
 
 /// Least share of the executed bytes that must be in the sample profile. The rest is assembly code,
@@ -39,11 +42,18 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
     let mut text = Vec::new();
     counts.write(&mut text).at("write", COUNTS)?;
     let llvm = LlvmTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
-    let key = Key::new("clang-autofdo/2", crate::CODE)
+    let modules = executed_modules(kernel, &recording.tables)?;
+    let mut key = Key::new("clang-autofdo/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
         .field("images", kernel.content()?)
         .field("tools", llvm.versions()?)
         .field("counts", &text);
+    for module in &modules {
+        key = key
+            .field("module", &module.module.name)
+            .field("its code", &module.module.bytes)
+            .field("its counts", module.text()?);
+    }
     store(work, &key, Some(&quality), |dir| {
         let at = |name: &str| dir.join(name);
         fs::write(at(COUNTS), &text).at("write", at(COUNTS))?;
@@ -51,16 +61,32 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
 
         let failed = |failed: ToolFailure| failed.on(&kernel.manifest.label);
         let profile = at(TREE).join(PROFILE_FILE);
-        llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &profile, &at(LOG)).map_err(failed)?;
-        llvm.text(&profile, &at(SAMPLES), &at("llvm-profdata.log")).map_err(failed)?;
-        let samples = fs::read(at(SAMPLES)).at("read", at(SAMPLES))?;
-        let samples = SampleProfile::parse(&String::from_utf8_lossy(&samples))
-            .map_err(|reason| Error::BadSamples { file: at(SAMPLES), reason })?;
+        let of_image = if modules.is_empty() { profile.clone() } else { at(IMAGE) };
+        llvm.profgen(&kernel.vmlinux(), &at(COUNTS), &of_image, &at(LOG)).map_err(failed)?;
+        let samples = llvm.samples(&of_image, dir).map_err(failed)?;
+        let of_modules = modules.iter().map(|module| module.samples(&llvm, dir));
+        let of_modules = of_modules.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let mut hot_from = samples.hot_from(functions::HOT_SHARE);
+        if !modules.is_empty() {
+            let parts = of_modules.iter().flatten().map(|(part, _)| part);
+            let parts: Vec<&PathBuf> = std::iter::once(&of_image).chain(parts).collect();
+            llvm.merge(&parts, &profile, &at("llvm-profdata-merge.log")).map_err(failed)?;
+            hot_from = llvm.samples(&profile, dir).map_err(failed)?.hot_from(functions::HOT_SHARE);
+        }
 
-        let ran = functions::ran(&recording.tables, &samples);
-        let summary = summarize(&counts, &samples, &ran);
+        let hot = hot_from.unwrap_or(u64::MAX);
+        let mut ran = functions::ran(&recording.tables, None, (&samples, hot));
+        let mut summary = summarize(&counts, &samples, &ran);
+        summary.hot_from = hot_from.unwrap_or_default();
         judge(&summary, &ran)
             .map_err(|reason| Error::PoorSamples { profile: recorded.id.clone(), reason })?;
+        for (module, samples) in modules.iter().zip(&of_modules) {
+            let none = SampleProfile::default();
+            let samples = samples.as_ref().map_or(&none, |(_, samples)| samples);
+            let of_module = functions::ran(&recording.tables, Some(&module.module.name), (samples, hot));
+            summary.modules.push(module.summarize(samples, &of_module));
+            ran.extend(of_module);
+        }
         write_json(&at(FUNCTIONS), &ran)?;
         let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
         Ok(AutofdoProfile { dir: dir.into(), id: key.id(), kernel, recording, summary })
@@ -84,7 +110,8 @@ fn summarize(
         c_functions: count(&|f| f.is_c()),
         matched_functions: count(&|f| f.is_c() && f.in_profile.is_some()),
         hot_functions: count(&|f| f.hot),
-        hot_from: samples.hot_from(functions::HOT_SHARE).unwrap_or_default(),
+        hot_from: 0,
+        modules: Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: &str = "functions.json";
 pub(super) const TREE: &str = "tree";
 
 /// Sizes of a recording and of its sample profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AutofdoSummary {
     /// Straight runs of code that were executed, each once.
     pub ranges: u64,
@@ -34,6 +34,31 @@ pub struct AutofdoSummary {
     pub hot_functions: u64,
     /// Samples that make a place hot.
     pub hot_from: u64,
+    /// Modules with code that ran, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleSamples>,
+}
+
+/// Sizes of the recording of a module and of its part in the sample profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleSamples {
+    /// Name as in `/proc/modules`.
+    pub module: String,
+    /// Executed bytes of the module's code.
+    pub executed_bytes: u64,
+    /// Executed bytes that the sample profile has; 0 if the module's file has no line tables.
+    pub attributed_bytes: u64,
+    /// Functions that ran.
+    pub functions: u64,
+    /// Functions that ran and are in the sample profile.
+    pub matched_functions: u64,
+}
+
+impl ModuleSamples {
+    /// Returns the share of the executed bytes that the sample profile has, 0 to 1.
+    pub fn attributed_share(&self) -> f64 {
+        share(self.attributed_bytes, self.executed_bytes)
+    }
 }
 
 impl AutofdoSummary {

@@ -1,6 +1,7 @@
 //! Proof that the tuned kernel uses the profile, from the compiler's messages and from the image.
 
 use super::build_log::ClangLog;
+use super::module_code::{hot_modules, HotModuleCode};
 use super::{AbsentSources, AutofdoProfile, HotCodeEvidence};
 use crate::proof::{build_log, write_text_bytes};
 use crate::share::{percent, share};
@@ -49,6 +50,9 @@ pub struct AutofdoProof {
     /// Samples that were applied before Clang changed the code. Samples at discriminators of
     /// machine code are applied later and not counted here.
     pub samples_applied: u64,
+    /// Modules with code that ran, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<HotModuleCode>,
     /// Image of the base kernel.
     pub base: HotCodeEvidence,
     /// Image of the tuned kernel.
@@ -90,6 +94,7 @@ pub fn prove(base: &Kernel, profile: &AutofdoProfile, tuned: &Kernel) -> Result<
         functions_not_used: log.not_used.iter().take(MAX_NAMED).cloned().collect(),
         samples_available: sum(&|applied| applied.available),
         samples_applied: sum(&|applied| applied.used),
+        modules: hot_modules((base, tuned), &summary.modules, &ran)?,
         base: HotCodeEvidence::of(&Symbols::load(&base.vmlinux())?, &ran),
         tuned: HotCodeEvidence::of(&Symbols::load(&tuned.vmlinux())?, &ran),
     })
@@ -131,6 +136,18 @@ impl fmt::Display for AutofdoProof {
             writeln!(f, "              not used: {name} (no debug information)")?;
         }
         writeln!(f, "  samples     {} found their place at once", percent(self.applied_share()))?;
+        for HotModuleCode { module, attributed, functions, matched, hot_in_front: [before, after], .. } in
+            &self.modules
+        {
+            writeln!(
+                f,
+                "  module      {module}: {} of what ran is in the profile, {matched} of {functions} functions; hot code in {} → {} \
+                 of all pairs first",
+                percent(*attributed),
+                percent(*before),
+                percent(*after)
+            )?;
+        }
         let (base, tuned) = (&self.base, &self.tuned);
         write_text_bytes(f, base.text_bytes, tuned.text_bytes)?;
         writeln!(f, "  functions   {} → {} in the image", base.functions, tuned.functions)?;

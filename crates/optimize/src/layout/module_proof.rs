@@ -1,13 +1,10 @@
 //! Proof that the functions of modules are in their order.
 
+use crate::module_code::{functions, module, TEXT};
 use crate::Result;
-use kerntune_debuginfo::Elf;
-use kerntune_kernel::{FunctionOrder, Kernel, KernelModule};
+use kerntune_kernel::{FunctionOrder, Kernel};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
-
-/// Section with the functions that the linker script orders.
-const TEXT: &str = ".text";
 
 /// Evidence about the order of a module's functions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,16 +38,13 @@ pub(super) fn prove_modules(tuned: &Kernel, order: &FunctionOrder) -> Result<Vec
         }
     }
     let mut proofs = Vec::new();
-    for (module, names) in order.modules() {
-        let loaded = modules.load([module.as_str()])?;
-        let of = loaded.iter().find(|of| of.name == *module);
-        let code = match of {
-            Some(of) => code(of).map_err(|error| kerntune_kernel::Error::BadModule {
-                path: of.path.clone(),
-                reason: error.to_string(),
-            })?,
-            None => BTreeMap::new(),
-        };
+    for (name, names) in order.modules() {
+        let mut code: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        if let Some(module) = module(&modules, name)? {
+            for function in functions(&module)?.into_iter().filter(|function| function.section == TEXT) {
+                code.entry(function.offset).or_default().push(function.name);
+            }
+        }
         let places = |names: &[String]| names.iter().any(|name| ranks.contains_key(name.as_str()));
         let front: Vec<&[String]> = code.values().map(Vec::as_slice).take_while(|all| places(all)).collect();
         let there: HashSet<&str> = front.iter().copied().flatten().map(String::as_str).collect();
@@ -62,23 +56,7 @@ pub(super) fn prove_modules(tuned: &Kernel, order: &FunctionOrder) -> Result<Vec
         let ranked: Vec<usize> = front.iter().filter_map(|names| rank(names)).collect();
         let out_of_order = ranked.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
         let ordered = names.len() as u64;
-        proofs.push(ModuleLayout { module: module.clone(), ordered, in_place, out_of_order });
+        proofs.push(ModuleLayout { module: name.clone(), ordered, in_place, out_of_order });
     }
     Ok(proofs)
-}
-
-/// Returns the names of the functions in a module's [`TEXT`], by offset.
-fn code(module: &KernelModule) -> kerntune_debuginfo::Result<BTreeMap<u64, Vec<String>>> {
-    let elf = Elf::parse(&module.bytes)?;
-    let sections = elf.code_sections()?;
-    let text = sections.iter().find(|section| section.name == TEXT).map(|section| section.index);
-    let mut functions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
-    for symbol in elf.symbols() {
-        let symbol = symbol?;
-        // Code alone has a size; labels and sections have none.
-        if text.is_some() && symbol.section == text && symbol.size > 0 && FunctionOrder::takes(&symbol.name) {
-            functions.entry(symbol.address).or_default().push(symbol.name.into_owned());
-        }
-    }
-    Ok(functions)
 }

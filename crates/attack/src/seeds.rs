@@ -137,7 +137,8 @@ pub fn build_id() -> Vec<Vec<u8>> {
     [elf(), vec![notes]].concat()
 }
 
-/// Two functions, one of three blocks and one without, and one in two pieces.
+/// Two functions, one of three blocks and one without, and one in two pieces; maps of versions 3 to
+/// 5 with the ends of calls, and with hashes of blocks.
 pub fn block_map() -> Vec<Vec<u8>> {
     let mut plain = vec![2, 0];
     plain.extend(0xffff_ffff_8100_0000u64.to_le_bytes());
@@ -149,7 +150,14 @@ pub fn block_map() -> Vec<Vec<u8>> {
     pieces.extend([1, 0, 0, 4, 0]);
     pieces.extend(0x9000u64.to_le_bytes());
     pieces.extend([1, 5, 0, 7, 1]);
-    vec![plain, pieces]
+    let called = |head: &[u8], hash: &[u8]| {
+        let mut map = [head, &0x1000u64.to_le_bytes(), &[2, 0, 0, 2, 3, 4, 5, 8], hash].concat();
+        map.extend([1, 1, 0, 6, 1]);
+        map.extend(hash);
+        map
+    };
+    let hash = [0x5a; 8];
+    vec![plain, pieces, called(&[3, 0x20], &[]), called(&[4, 0x60], &hash), called(&[5, 0x60, 0], &hash)]
 }
 
 /// Files of `perf record -b`: in a file, and through a pipe. Others are those that perf itself

@@ -33,7 +33,8 @@ fn function() -> impl Strategy<Value = GcdaFunction> {
 }
 
 fn gcda() -> impl Strategy<Value = Gcda> {
-    let version = prop_oneof![Just(b"B14*"), Just(b"B22*"), Just(b"B33*"), Just(b"B42p"), Just(b"B52*")];
+    let version =
+        prop_oneof![Just(b"B14*"), Just(b"B22*"), Just(b"B33*"), Just(b"B42p"), Just(b"B53*"), Just(b"B62*")];
     let order = prop_oneof![Just(ByteOrder::Little), Just(ByteOrder::Big)];
     let summary = prop::option::of((any::<u32>(), any::<u32>()));
     let functions = prop::collection::vec(function(), 0..6);

@@ -10,7 +10,7 @@ impl GcovVersion {
     /// Oldest GCC whose files are supported.
     pub const FIRST_MAJOR: u32 = 11;
     /// Newest GCC whose files are supported.
-    pub const LAST_MAJOR: u32 = 15;
+    pub const LAST_MAJOR: u32 = 16;
 
     /// Returns major and minor number; `None` if the word is not in GCC's format. The first
     /// character counts tens from `A`, the next two are digits (`gcc/gcov-iov.cc`).
@@ -66,6 +66,7 @@ impl fmt::Display for GcovVersion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gcda::Gcda;
 
     #[test]
     fn version_words_are_named() {
@@ -75,12 +76,38 @@ mod tests {
         assert_eq!(text(b"408*"), "an unknown compiler (version 0x3430382a)");
     }
 
+    /// Counters of one program by several compilers (`files/README.md`).
+    const FILES: [(u32, &[u8]); 5] = [
+        (12, include_bytes!("files/gcc-12.gcda")),
+        (13, include_bytes!("files/gcc-13.gcda")),
+        (14, include_bytes!("files/gcc-14.gcda")),
+        (15, include_bytes!("files/gcc-15.gcda")),
+        (16, include_bytes!("files/gcc-16.gcda")),
+    ];
+
+    #[test]
+    fn files_of_each_compiler_have_the_same_counters() {
+        let counters = |bytes: &[u8]| {
+            let gcda = Gcda::parse(bytes).unwrap();
+            assert_eq!(gcda.to_bytes(), bytes);
+            (gcda.functions, gcda.summary)
+        };
+        let (_, first) = FILES[0];
+        for (major, bytes) in FILES {
+            let gcda = Gcda::parse(bytes).unwrap();
+            assert_eq!(gcda.version.major_minor().map(|(major, _)| major), Some(major));
+            assert_eq!(counters(bytes), counters(first), "GCC {major}");
+            assert!(gcda.total() > 0 && gcda.functions.len() == 2);
+        }
+    }
+
     #[test]
     fn lengths_are_bytes_from_12_on() {
         let layout = |v: &[u8; 4]| GcovVersion(u32::from_be_bytes(*v)).layout();
         assert_eq!(layout(b"B14*").map(|l| (l.word_length, l.has_checksum)), Some((1, false)));
         assert_eq!(layout(b"B22*").map(|l| (l.word_length, l.has_checksum, l.kinds)), Some((4, true, 8)));
-        assert_eq!(layout(b"B52*").map(|l| l.kinds), Some(10));
-        assert!(layout(b"A93*").is_none() && layout(b"B60*").is_none());
+        assert_eq!(layout(b"B53*").map(|l| l.kinds), Some(10));
+        assert_eq!(layout(b"B62*").map(|l| (l.word_length, l.has_checksum, l.kinds)), Some((4, true, 10)));
+        assert!(layout(b"A93*").is_none() && layout(b"B70*").is_none());
     }
 }

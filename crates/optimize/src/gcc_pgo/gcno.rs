@@ -209,6 +209,29 @@ mod tests {
         assert_eq!(twice.out_of(0).count(), 1);
     }
 
+    /// Notes of one program by several compilers (`notes/README.md`).
+    const NOTES: [(&[u8; 4], &[u8]); 5] = [
+        (b"B22*", include_bytes!("notes/gcc-12.gcno")),
+        (b"B33*", include_bytes!("notes/gcc-13.gcno")),
+        (b"B42*", include_bytes!("notes/gcc-14.gcno")),
+        (b"B53*", include_bytes!("notes/gcc-15.gcno")),
+        (b"B62*", include_bytes!("notes/gcc-16.gcno")),
+    ];
+
+    #[test]
+    fn notes_of_each_compiler_have_the_same_graphs() {
+        let (_, first) = NOTES[0];
+        let first = GcnoFile::parse(first).unwrap();
+        for (version, bytes) in NOTES {
+            let notes = GcnoFile::parse(bytes).unwrap();
+            assert_eq!(notes.version.to_be_bytes(), *version);
+            assert_eq!(notes.functions, first.functions, "{}", version.escape_ascii());
+        }
+        let mut names: Vec<_> = first.functions.values().map(|of| (of.name.as_str(), of.line)).collect();
+        names.sort();
+        assert_eq!(names, [("main", 3), ("twice", 1)]);
+    }
+
     #[test]
     fn blocks_that_are_not_there_take_no_memory() {
         let mut bytes = real();

@@ -42,7 +42,7 @@ pub struct BuildOptions {
     /// Merge this config line; may be repeated
     #[arg(long, value_name = "CONFIG_X=y", value_parser = config_line)]
     pub set: Vec<String>,
-    /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; clang-19 for the recipe clang-autofdo]
+    /// Compiler: gcc, gcc-13, clang, clang-19 [default: gcc; the newest Clang for the recipe clang-autofdo]
     #[arg(long, value_name = "PROGRAM")]
     pub compiler: Option<String>,
     /// Add this flag to the kernel's compiler flags; may be repeated

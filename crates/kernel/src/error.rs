@@ -1,7 +1,17 @@
 //! Errors of this crate.
 
+use crate::install_advice;
 use kerntune_work::{ClassifyError, ErrorClass};
 use std::path::PathBuf;
+
+/// Returns how to install packages of programs that `make setup` installs as well.
+fn tools_advice(packages: &[String]) -> String {
+    let advice = install_advice(packages);
+    match advice.starts_with("run ") {
+        true => format!("{advice} or `make setup`"),
+        false => advice,
+    }
+}
 
 /// Failure between a kernel source and a built kernel. Each message says what failed, where, and
 /// what to do next.
@@ -16,12 +26,13 @@ pub enum Error {
     #[error("`{given}` is not a kernel source: {reason}; give debian:6.12, a source directory, or a .tar.xz, .tar.gz, .tar.zst or .tar.bz2 file")]
     BadSource { given: String, reason: String },
     #[error(
-        "{path} is not there ({}): run `apt-get install linux-source-{version}`, if Debian has that version; in a checkout of \
-         kerntune, `make setup` installs 6.12 and `scripts/setup sources` fetches the newest",
+        "{path} is not there ({}): {}, or give a .tar.xz file; in a checkout of kerntune, `make setup` installs 6.12 and \
+         `scripts/setup sources` fetches the newest",
         match &installed[..] {
             [] => "no debian:VERSION is installed".to_owned(),
             some => format!("installed: debian:{}", some.join(", debian:")),
-        }
+        },
+        install_advice(&[format!("linux-source-{version}")])
     )]
     NoDebianSource { version: String, path: PathBuf, installed: Vec<String> },
     #[error("cannot unpack {tarball}: {message}")]
@@ -74,7 +85,7 @@ pub enum Error {
     BadFragment { origin: String, line: usize, text: String, reason: &'static str },
     #[error("this kernel cannot be configured as needed:\n{}", .problems.join("\n"))]
     ConfigRefused { problems: Vec<String> },
-    #[error("missing: {}; run `apt-get install {}` or `make setup`", .programs.join(", "), .packages.join(" "))]
+    #[error("missing: {}; {}", .programs.join(", "), tools_advice(.packages))]
     MissingTools { programs: Vec<String>, packages: Vec<String> },
     #[error("{step} failed:\n{first}\n{hint}the whole log: {log}")]
     Make { step: String, first: String, hint: String, log: PathBuf },

@@ -30,6 +30,7 @@
 //! # Ok::<(), kerntune_kernel::Error>(())
 //! ```
 
+mod apt;
 mod arch;
 mod build;
 mod error;
@@ -46,6 +47,7 @@ mod request;
 mod tools;
 mod vmlinux;
 
+pub use apt::install_advice;
 pub use arch::Arch;
 pub use build::attempt::build;
 pub use build::module::{build_module, build_module_for, KernelHeaders, ModuleSource};
@@ -66,12 +68,14 @@ pub use kernels::manifest::{KernelManifest, SourceRecord, SCHEMA};
 pub use kernels::modules::{module_name, KernelModule, KernelModules};
 pub use kernels::profile_tree::hash_tree;
 pub use kernels::store::{find, find_recorded, list, list_damaged, remove, Kernel};
+pub use kernels::untrusted::is_compiler as is_known_compiler;
 pub use link::link_script::{ORDER_END, ORDER_START};
 pub use link::mix::ObjectMixer;
 pub use link::order::FunctionOrder;
 pub use link::relink::relink;
 pub use link::repack::{repack, RewrittenImage};
 pub use make::compiler::{Compiler, CompilerIdentity};
+pub use make::llvm::{installed, llvm_program, InstalledProgram, LlvmTools};
 pub use make::object_flags::{ObjectFlags, ObjectGroup};
 pub use options::{resolve_config, BuildConditions, Kconfig, ResolvedConfig};
 pub use package::{

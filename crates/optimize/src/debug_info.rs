@@ -1,20 +1,20 @@
 //! Checks that the addresses of a kernel can be mapped back to its source.
 
-use crate::llvm::LlvmTools;
+use crate::llvm::ProfileTools;
 use crate::{Error, Result};
 use kerntune_debuginfo::{Elf, MappedFile};
 use kerntune_kernel::{Compiler, Kernel};
 use kerntune_work::IoContext;
 
 /// Symbol by which `llvm-profgen` recognizes machine code with discriminators.
-const FS_DISCRIMINATOR: &str = "__llvm_fs_discriminator__";
+pub(crate) const FS_DISCRIMINATOR: &str = "__llvm_fs_discriminator__";
 
 /// Refuses a kernel that LLVM's tools cannot use, whatever was recorded.
 ///
 /// # Errors
 /// A compiler other than Clang; an image without debug information for the mapping to the source.
 pub fn check_kernel(kernel: &Kernel) -> Result<()> {
-    LlvmTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    ProfileTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
     check_discriminators(kernel)
 }
 

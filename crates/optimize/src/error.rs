@@ -2,6 +2,7 @@
 
 use crate::quality::ProfileRefusal;
 use crate::ProofRefusal;
+use kerntune_kernel::install_advice;
 use kerntune_work::{ClassifyError, ErrorClass};
 use std::path::PathBuf;
 
@@ -16,6 +17,14 @@ pub enum Error {
     Kernel(#[from] kerntune_kernel::Error),
     #[error("recipe {recipe} cannot use {found}: it needs {needs}; choose one with --compiler")]
     Compiler { recipe: &'static str, found: String, needs: String },
+    #[error(
+        "recipe {recipe} cannot use {found}: {reason}; {}",
+        match fits {
+            Some(other) => format!("choose another one, such as --compiler {other}"),
+            None => "install another version of it".to_owned(),
+        }
+    )]
+    CompilerFails { recipe: &'static str, found: String, reason: String, fits: Option<String> },
     #[error("exclusion `{path}` of the gcov build: {reason}")]
     Exclusion { path: String, reason: String },
     #[error("cannot parse the list of exclusions: {0}")]
@@ -77,7 +86,10 @@ pub enum Error {
     NothingExecuted { dir: PathBuf, files: u64, counters: u64 },
     #[error("the counters of kernel {kernel} cannot be read from a recording of it: {reason}")]
     ImageCounters { kernel: String, reason: String },
-    #[error("recipe {recipe} needs {}, which is not on the PATH: run `apt-get install {package}`", programs.join(" and "))]
+    #[error(
+        "recipe {recipe} needs {}, which is not on the PATH: {}", programs.join(" and "),
+        install_advice(std::slice::from_ref(package))
+    )]
     NoPrograms { recipe: &'static str, programs: Vec<String>, package: String },
     #[error("{program} failed on the counts of kernel {kernel}:\n{printed}")]
     Program { program: String, kernel: String, printed: String },
@@ -134,6 +146,7 @@ impl ClassifyError for Error {
             Self::NoPrograms { .. } => ErrorClass::MissingPrerequisite,
             Self::NotRewritable { .. }
             | Self::Compiler { .. }
+            | Self::CompilerFails { .. }
             | Self::Exclusion { .. }
             | Self::ExclusionList(_) => ErrorClass::Usage,
             _ => ErrorClass::RefusedResult,

@@ -29,6 +29,7 @@ pub mod layout;
 mod llvm;
 mod module_code;
 mod object_counts;
+mod probe;
 mod proof;
 pub mod propeller;
 pub mod quality;

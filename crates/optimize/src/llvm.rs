@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use kerntune_convert::autofdo::SampleProfile;
-use kerntune_kernel::Compiler;
+use kerntune_kernel::{Compiler, LlvmTools};
 use kerntune_work::{IoContext, Job};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,26 @@ use std::process::Command;
 
 /// Recipe that these tools belong to.
 pub(crate) const RECIPE: &str = "clang-autofdo";
+/// Tools that make a profile.
+pub(crate) const TOOLS: [&str; 2] = ["llvm-profgen", "llvm-profdata"];
 
 /// `llvm-profgen` and `llvm-profdata` of the compiler's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LlvmTools {
-    /// Suffix of the programs' names: `-19`.
-    suffix: String,
-}
+pub(crate) struct ProfileTools(LlvmTools);
 
-impl LlvmTools {
+impl ProfileTools {
     /// Returns the tools that belong to `compiler`.
     ///
     /// # Errors
     /// [`Error::Compiler`] if it is not Clang.
     pub fn of(compiler: &Compiler) -> Result<Self> {
-        match compiler {
-            Compiler::Clang { llvm } => Ok(Self { suffix: llvm.clone() }),
-            Compiler::Gcc { program } => {
-                let (found, needs) = (program.clone(), "Clang".into());
+        match LlvmTools::of(compiler) {
+            Some(tools) => Ok(Self(tools)),
+            None => {
+                let (found, needs) = (compiler.program(), "Clang".into());
                 Err(Error::Compiler { recipe: RECIPE, found, needs })
             }
         }
-    }
-
-    fn program(&self, name: &str) -> String {
-        format!("{name}{}", self.suffix)
     }
 
     /// Returns the output of `--version` of both programs.
@@ -43,7 +38,7 @@ impl LlvmTools {
     /// [`Error::NoPrograms`] with all that cannot be run.
     pub fn versions(&self) -> Result<String> {
         let (mut printed, mut absent) = (String::new(), Vec::new());
-        for name in ["llvm-profgen", "llvm-profdata"].map(|name| self.program(name)) {
+        for name in TOOLS.map(|name| self.0.program(name)) {
             match Command::new(&name).arg("--version").output() {
                 Ok(output) if output.status.success() => {
                     printed.push_str(&String::from_utf8_lossy(&output.stdout))
@@ -54,7 +49,7 @@ impl LlvmTools {
         if absent.is_empty() {
             return Ok(printed);
         }
-        Err(Error::NoPrograms { recipe: RECIPE, programs: absent, package: self.program("llvm") })
+        Err(Error::NoPrograms { recipe: RECIPE, programs: absent, package: self.0.package("llvm-profgen") })
     }
 
     /// Makes the sample profile `output` for the image `vmlinux` from `counts`, which are in
@@ -66,7 +61,7 @@ impl LlvmTools {
         output: &Path,
         log: &Path,
     ) -> Result<(), ToolFailure> {
-        let mut command = Command::new(self.program("llvm-profgen"));
+        let mut command = Command::new(self.0.program("llvm-profgen"));
         command
             .arg(argument("--binary=", vmlinux))
             .arg(argument("--unsymbolized-profile=", counts))
@@ -86,7 +81,7 @@ impl LlvmTools {
         output: &Path,
         log: &Path,
     ) -> Result<(), ToolFailure> {
-        let mut command = Command::new(self.program("ld.lld"));
+        let mut command = Command::new(self.0.program("ld.lld"));
         command
             // Distances to what is undefined do not fit; nothing runs this image.
             .args(["--noinhibit-exec", "--unresolved-symbols=ignore-all", "--no-dynamic-linker", "-static"])
@@ -98,7 +93,7 @@ impl LlvmTools {
 
     /// Adds up the sample profiles `profiles`.
     pub fn merge(&self, profiles: &[&PathBuf], output: &Path, log: &Path) -> Result<(), ToolFailure> {
-        let mut command = Command::new(self.program("llvm-profdata"));
+        let mut command = Command::new(self.0.program("llvm-profdata"));
         command.args(["merge", "--sample", "--extbinary"]).args(profiles).arg(argument("--output=", output));
         self.run(command, log)
     }
@@ -114,7 +109,7 @@ impl LlvmTools {
 
     /// Writes the sample profile `profile` as text.
     fn text(&self, profile: &Path, output: &Path, log: &Path) -> Result<(), ToolFailure> {
-        let mut command = Command::new(self.program("llvm-profdata"));
+        let mut command = Command::new(self.0.program("llvm-profdata"));
         command.args(["merge", "--sample", "--text"]).arg(profile).arg(argument("--output=", output));
         self.run(command, log)
     }
@@ -164,10 +159,10 @@ mod tests {
 
     #[test]
     fn absent_programs_are_named_with_their_package() {
-        let llvm = LlvmTools::of(&Compiler::Clang { llvm: "-99".into() }).unwrap();
+        let llvm = ProfileTools::of(&Compiler::Clang { llvm: "-99".into() }).unwrap();
         let error = llvm.versions().unwrap_err().to_string();
         assert!(error.contains("llvm-profgen-99 and llvm-profdata-99"), "{error}");
-        assert!(error.ends_with("run `apt-get install llvm-99`"), "{error}");
-        assert!(LlvmTools::of(&Compiler::default()).is_err());
+        assert!(error.ends_with(&kerntune_kernel::install_advice(&["llvm-99".into()])), "{error}");
+        assert!(ProfileTools::of(&Compiler::default()).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The format `autofdo` of `kerntune export`.
 
-use super::{left_out, vmlinux, Entry};
+use super::{left_out, llvm_program, vmlinux, Entry};
 use clap::Args;
 use kerntune_command::{
     entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
@@ -41,10 +41,10 @@ impl RunSubcommand<GlobalOptions> for ExportAutofdoOptions {
         counts.write(&mut text).map_err(Failure::usage)?;
         file.write(&text)?;
         left_out(&subject.profile.tables, counts.outside_bytes, counts.executed_bytes, output);
-        let image = vmlinux(&subject);
+        let (image, tool) = (vmlinux(&subject), llvm_program(&subject, "llvm-profgen"));
         output.note(&format!("{} ranges, {} branches", counts.ranges(), counts.branches()));
         output.note(&format!(
-            "llvm-profgen-19 --binary={image} --unsymbolized-profile={} --use-offset=0 --output=kernel.afdo",
+            "{tool} --binary={image} --unsymbolized-profile={} --use-offset=0 --output=kernel.afdo",
             path.display()
         ));
         Ok(Exit::Ok)

@@ -1,6 +1,6 @@
 //! The format `bolt` of `kerntune export`.
 
-use super::{left_out, vmlinux, Entry};
+use super::{left_out, llvm_program, vmlinux, Entry};
 use clap::Args;
 use kerntune_command::{
     entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
@@ -32,12 +32,12 @@ impl RunSubcommand<GlobalOptions> for ExportBoltOptions {
         let counts = PreAggregated::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| counts.write(out))?;
         left_out(&subject.profile.tables, counts.outside_bytes(), counts.executed_bytes(), output);
-        let image = vmlinux(&subject);
+        let (image, tool) = (vmlinux(&subject), llvm_program(&subject, "llvm-bolt"));
         output.note(&format!(
             "{} branches in {} lines, {} straight runs in {}",
             written.branches, written.branch_lines, written.runs, written.run_lines
         ));
-        output.note(&format!("llvm-bolt-19 {image} --pa -p {} -o vmlinux.bolt", path.display()));
+        output.note(&format!("{tool} {image} --pa -p {} -o vmlinux.bolt", path.display()));
         Ok(Exit::Ok)
     }
 }

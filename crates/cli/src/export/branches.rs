@@ -1,6 +1,6 @@
 //! The format `branches` of `kerntune export`.
 
-use super::{left_out, vmlinux, Entry};
+use super::{left_out, llvm_program, vmlinux, Entry};
 use clap::Args;
 use kerntune_command::{
     entry, CliOutput, Exit, Failure, GlobalOptions, OutputFile, ProfileSubject, RunSubcommand,
@@ -33,14 +33,14 @@ impl RunSubcommand<GlobalOptions> for ExportBranchesOptions {
         let records = BranchRecords::of(&subject.profile.tables).map_err(Failure::usage)?;
         let written = file.write_with(|out| records.write(out))?;
         left_out(&subject.profile.tables, records.outside_bytes, records.executed_bytes, output);
-        let image = vmlinux(&subject);
+        let (image, tool) = (vmlinux(&subject), llvm_program(&subject, "llvm-profgen"));
         output.note(&format!(
         "{} branches and {} runs of code between them in {} stacks; {} runs began with no branch (repeated \
          string instructions, interrupts, system calls)",
         written.branches, written.runs, written.stacks, written.unexplained
     ));
         output.note(&format!(
-            "llvm-profgen-19 --kernel --binary={image} --perfscript={} --output=kernel.afdo",
+            "{tool} --kernel --binary={image} --perfscript={} --output=kernel.afdo",
             path.display()
         ));
         Ok(Exit::Ok)

@@ -8,6 +8,7 @@ use kerntune_command::{
 };
 use kerntune_compare::number::grouped;
 use kerntune_convert::stacks::{self, CallStacks};
+use kerntune_kernel::find_recorded;
 use kerntune_profile::Tables;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -88,6 +89,13 @@ fn by_module(tables: &Tables) -> Vec<(&str, u64)> {
 fn vmlinux(of: &ProfileSubject) -> String {
     let kernel = of.work.find("kernels", &of.profile.manifest.kernel.id);
     kernel.map_or("VMLINUX".into(), |kernel| kernel.join("vmlinux").display().to_string())
+}
+
+/// Returns the program of LLVM that belongs to the recorded kernel's compiler.
+fn llvm_program(of: &ProfileSubject, tool: &str) -> String {
+    let kernel = find_recorded(&of.work, &of.profile.manifest.kernel.id).ok().flatten();
+    let compiler = kernel.and_then(|kernel| kernel.manifest.cc.parse().ok());
+    kerntune_kernel::llvm_program(&compiler.unwrap_or_default(), tool)
 }
 
 /// Input of the formats for call paths: a profile, and the call paths of its regions.

@@ -121,7 +121,7 @@ pub(crate) fn line_acted_on(text: &str) -> Option<String> {
 }
 
 /// Accepts `gcc`, `clang`, and these with a version.
-pub(crate) fn is_compiler(name: &str) -> bool {
+pub fn is_compiler(name: &str) -> bool {
     ["gcc", "clang"].iter().any(|known| is_program(name, known))
 }
 

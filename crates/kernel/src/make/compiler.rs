@@ -1,6 +1,7 @@
 //! Compiler of a kernel: as the user names it, and as it was found.
 
 use crate::make::build_tree::CWD;
+use crate::make::llvm::{major_in, LlvmTools};
 use crate::{tools, Error, Result};
 use kerntune_work::find_program;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,13 @@ pub struct CompilerIdentity {
     pub version: String,
 }
 
+impl CompilerIdentity {
+    /// Returns the major number of the version; `None` if it says none.
+    pub fn major(&self) -> Option<u32> {
+        major_in(&self.version)
+    }
+}
+
 impl Compiler {
     /// Returns the name of the program that compiles.
     pub fn program(&self) -> String {
@@ -83,10 +91,9 @@ impl Compiler {
     /// `cd`. `through` is a wrapper program followed by a space, or empty.
     pub(crate) fn make_args(&self, through: &str) -> Vec<String> {
         let compiler = format!("CC=env PWD={CWD} {through}{}", self.program());
-        match self {
-            Compiler::Gcc { .. } => vec![compiler],
-            Compiler::Clang { llvm } if llvm.is_empty() => vec!["LLVM=1".into(), compiler],
-            Compiler::Clang { llvm } => vec![format!("LLVM={llvm}"), compiler],
+        match LlvmTools::of(self) {
+            None => vec![compiler],
+            Some(tools) => vec![format!("LLVM={}", tools.make_value()), compiler],
         }
     }
 
@@ -110,12 +117,16 @@ impl Compiler {
                 let package = program.rsplit('/').next().unwrap_or("gcc");
                 tools::require(&[(&program, package), ("ld", "binutils")])?;
             }
-            Compiler::Clang { llvm } => tools::require(&[
-                (&program, &program),
-                (&format!("ld.lld{llvm}"), &format!("lld{llvm}")),
-                (&format!("llvm-nm{llvm}"), &format!("llvm{llvm}")),
-                // Kbuild's host tools link with it too; libelf's headers still come from the host.
-            ])?,
+            Compiler::Clang { .. } => {
+                let llvm = LlvmTools::of(self);
+                let tools = llvm.iter().flat_map(|llvm| {
+                    ["ld.lld", "llvm-nm"].map(|tool| (llvm.program(tool), llvm.package(tool)))
+                });
+                // Kbuild's host tools link with lld too; libelf's headers still come from the host.
+                let wanted: Vec<_> = [(program.clone(), program.clone())].into_iter().chain(tools).collect();
+                let wanted: Vec<_> = wanted.iter().map(|(name, of)| (name.as_str(), of.as_str())).collect();
+                tools::require(&wanted)?;
+            }
         }
         let path = find_program(&program, &[]).unwrap_or_else(|| program.clone().into());
         let out =
@@ -136,6 +147,7 @@ impl Compiler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install_advice;
 
     #[test]
     fn names_become_compilers() {
@@ -170,8 +182,10 @@ mod tests {
     #[test]
     fn a_missing_compiler_says_what_to_install() {
         let error = "gcc-99".parse::<Compiler>().unwrap().identify().unwrap_err();
-        assert!(error.to_string().contains("apt-get install gcc-99"), "{error}");
+        let advice =
+            |packages: &[&str]| install_advice(&packages.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(error.to_string().contains(&advice(&["gcc-99"])), "{error}");
         let error = "clang-99".parse::<Compiler>().unwrap().identify().unwrap_err();
-        assert!(error.to_string().contains("apt-get install clang-99 lld-99 llvm-99"), "{error}");
+        assert!(error.to_string().contains(&advice(&["clang-99", "lld-99", "llvm-99"])), "{error}");
     }
 }

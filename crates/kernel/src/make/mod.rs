@@ -8,6 +8,7 @@ pub(crate) mod compiler;
 pub(crate) mod copy;
 pub(crate) mod diagnose;
 pub(crate) mod kbuild;
+pub(crate) mod llvm;
 pub(crate) mod object_cache;
 pub(crate) mod object_flags;
 pub(crate) mod pool;

@@ -22,11 +22,13 @@
 mod absent_sources;
 mod build_log;
 mod compiler;
+mod flags;
 mod functions;
 mod image;
 mod module_code;
 mod modules;
 mod prepare;
+pub(crate) mod probe;
 mod profile;
 mod proof;
 mod request;
@@ -35,15 +37,16 @@ pub(crate) mod test_program;
 mod verdict;
 
 pub use absent_sources::AbsentSources;
-pub use compiler::{check_compiler, default_compiler};
+pub use compiler::{check_compiler, check_thin_lto, default_compiler};
+pub(crate) use flags::SPLIT_BY_LINKER;
 pub use functions::ExecutedFunction;
 pub use image::HotCodeEvidence;
 pub use module_code::HotModuleCode;
 pub use prepare::prepare_profile;
 pub use profile::{AutofdoProfile, AutofdoSummary, ModuleSamples};
 pub use proof::{prove, AutofdoProof};
+pub(crate) use request::request_with;
 pub use request::{base_request, tuned_request, LinkMode};
-pub(crate) use request::{request_with, SPLIT_BY_LINKER};
 pub use verdict::{MIN_APPLIED_SHARE, MIN_FUNCTION_SHARE, MIN_IN_FRONT};
 
 pub use crate::debug_info::{check_kernel, check_line_tables};
@@ -57,12 +60,12 @@ pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
         what: "Clang 19 or later and lld",
         why: "builds the kernel and compiles the counts in",
-        fix: "apt-get install clang-19 lld-19",
+        fix: "apt-get install clang-19 lld-19, or a later version of both",
     },
     Requirement {
         what: "llvm-profgen and llvm-profdata of the same version",
         why: "lead counts of addresses back to lines of the source",
-        fix: "apt-get install llvm-19",
+        fix: "apt-get install llvm-19, or the compiler's version",
     },
 ];
 

@@ -5,7 +5,7 @@
 //! uses of the kernel stays undefined.
 
 use super::{ExecutedFunction, ModuleSamples};
-use crate::llvm::{LlvmTools, ToolFailure};
+use crate::llvm::{ProfileTools, ToolFailure};
 use crate::module_code::{functions, module, ModuleFunction, TEXT};
 use crate::{Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, UnsymbolizedProfile};
@@ -39,7 +39,7 @@ impl ExecutedModule {
     /// Makes the module's sample profile in `dir`. `None` if its file has no line tables.
     pub fn samples(
         &self,
-        llvm: &LlvmTools,
+        llvm: &ProfileTools,
         dir: &Path,
     ) -> Result<Option<(PathBuf, SampleProfile)>, ToolFailure> {
         let not_run = |error: Error| ToolFailure::NotRun(error);

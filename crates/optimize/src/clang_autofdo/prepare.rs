@@ -1,10 +1,10 @@
 //! Preparation of Clang's profile from a recording of the training run.
 
+use super::flags::PROFILE_FILE;
 use super::modules::executed_modules;
 use super::profile::{FUNCTIONS, TREE};
-use super::request::PROFILE_FILE;
 use super::{functions, AutofdoProfile, AutofdoSummary, ExecutedFunction};
-use crate::llvm::{LlvmTools, ToolFailure};
+use crate::llvm::{ProfileTools, ToolFailure};
 use crate::stored::store;
 use crate::{debug_info, quality, Error, Result};
 use kerntune_convert::autofdo::{SampleProfile, UnsymbolizedProfile};
@@ -41,7 +41,7 @@ pub fn prepare_profile(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> 
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
     let mut text = Vec::new();
     counts.write(&mut text).at("write", COUNTS)?;
-    let llvm = LlvmTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
+    let llvm = ProfileTools::of(&kernel.manifest.cc.parse::<Compiler>()?)?;
     let modules = executed_modules(kernel, &recording.tables)?;
     let mut key = Key::new("clang-autofdo/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)

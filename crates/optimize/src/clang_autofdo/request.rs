@@ -1,8 +1,11 @@
 //! Build requests: the base kernel before the recording, the tuned kernel after it.
 
+use super::flags::{
+    thin_lto_linker, use_profile, LINE_TABLES, PROFILE_FILE, REPORT_FLAGS, SOURCE_FLAGS, SPLIT_FLAG,
+};
 use super::{check_compiler, AutofdoProfile, NAME};
 use crate::{version, Result};
-use kerntune_kernel::{BaseConfig, BuildRequest, Compiler, Kernel};
+use kerntune_kernel::{BaseConfig, BuildRequest, Kernel};
 use kerntune_work::{read_file, IoContext};
 use std::path::PathBuf;
 
@@ -12,24 +15,6 @@ const FIRST_KBUILD_SUPPORT: [u32; 3] = [6, 13, 0];
 const OPTION: &str = "CONFIG_AUTOFDO_CLANG=y";
 /// Make variable with the path of the profile.
 const PROFILE_VARIABLE: &str = "CLANG_AUTOFDO_PROFILE";
-/// Name of the profile in the build directory, in which Kbuild runs the compiler.
-pub(super) const PROFILE_FILE: &str = "kerntune.afdo";
-
-/// Flags of Makefile.autofdo, for sources without it. `-mllvm=` is one word, as Clang 15 and later
-/// accept it.
-const SOURCE_FLAGS: &[&str] = &[
-    "-fdebug-info-for-profiling",
-    "-mllvm=-enable-fs-discriminator=true",
-    "-mllvm=-improved-fs-discriminator=true",
-];
-/// Flag for line tables and nothing else: `llvm-profgen` reads no more.
-const LINE_TABLES: &str = "-gmlt";
-
-/// Flags that make Clang report for each function how much of its profile was applied
-/// ([`super::prove`] reads the log), without stopping a kernel with CONFIG_WERROR.
-const REPORT_FLAGS: &[&str] =
-    &["-mllvm=-sample-profile-check-sample-coverage=101", "-Wno-error=backend-plugin"];
-
 /// Way to compile and link the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkMode {
@@ -42,11 +27,6 @@ pub enum LinkMode {
     /// hot functions are inlined across objects.
     ThinLto,
 }
-
-/// Flag that Makefile.autofdo adds to `-ffunction-sections`.
-const SPLIT_FLAG: &str = "-fsplit-machine-functions";
-/// The same flag for lld when it generates the code.
-pub(crate) const SPLIT_BY_LINKER: &str = "-plugin-opt=-split-machine-functions";
 
 /// Configuration of ThinLTO: each object is bitcode, and lld generates the code.
 const THIN_LTO: &[&str] = &["CONFIG_LTO_NONE=n", "CONFIG_LTO_CLANG_THIN=y"];
@@ -112,7 +92,7 @@ pub(crate) fn request_with(
         request.make_vars.retain(|(name, _)| name != PROFILE_VARIABLE);
         request.make_vars.push((PROFILE_VARIABLE.into(), PROFILE_FILE.into()));
     } else {
-        add_flags(&mut request.kcflags, &[&format!("-fprofile-sample-use={PROFILE_FILE}")]);
+        add_flags(&mut request.kcflags, &[&use_profile()]);
         match link {
             LinkMode::Objects => {}
             LinkMode::Upstream => {
@@ -137,26 +117,6 @@ pub(crate) fn request_with(
     request.recipe = Some(NAME.into());
     request.base_id = Some(kernel.manifest.id.clone());
     Ok(request)
-}
-
-/// Returns lld with Makefile.autofdo's flags for code that it generates. Kbuild's own variable for
-/// such flags (`KBUILD_LDFLAGS`) would be overwritten, not extended.
-fn thin_lto_linker(compiler: &Compiler) -> String {
-    let suffix = match compiler {
-        Compiler::Clang { llvm } => llvm.as_str(),
-        Compiler::Gcc { .. } => "",
-    };
-    let flags = [
-        &format!("--lto-sample-profile={PROFILE_FILE}"),
-        "--mllvm=-enable-fs-discriminator=true",
-        "--mllvm=-improved-fs-discriminator=true",
-        "-plugin-opt=thinlto",
-        SPLIT_BY_LINKER,
-        // The kernel's Makefile limits inlining across objects to functions of 5 instructions, and
-        // of ten times as many where the profile is hot. Exact counts can be trusted further.
-        "-plugin-opt=-import-hot-multiplier=100",
-    ];
-    format!("ld.lld{suffix} {}", flags.join(" "))
 }
 
 /// Checks whether Kbuild supports AutoFDO. An unreadable version counts as old, since flags work

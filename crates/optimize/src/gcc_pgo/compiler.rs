@@ -1,7 +1,8 @@
 //! Check of compilers for the recipe.
 
+use super::probe::counters;
 use super::NAME;
-use crate::{Error, Result};
+use crate::{probe, Error, Result};
 use kerntune_convert::gcda::GcovVersion;
 use kerntune_kernel::{Compiler, CompilerIdentity};
 
@@ -20,7 +21,9 @@ pub fn check_compiler(compiler: &Compiler) -> Result<()> {
     }
     let identity = compiler.identify()?;
     match gcc_version(&identity) {
-        Some((major, _)) if (FIRST_MAJOR..=GcovVersion::LAST_MAJOR).contains(&major) => Ok(()),
+        Some((major, _)) if (FIRST_MAJOR..=GcovVersion::LAST_MAJOR).contains(&major) => {
+            probe::check(NAME, compiler, &identity, counters)
+        }
         _ => refuse(identity.version),
     }
 }

@@ -28,6 +28,7 @@ mod gcno;
 mod image;
 mod image_counters;
 mod prepare;
+mod probe;
 mod profile;
 mod promoted_calls;
 mod proof;
@@ -63,7 +64,7 @@ pub const INSTRUMENTED: &str = "gcc-pgo/instrumented";
 /// Requirements of the recipe.
 pub const REQUIREMENTS: &[Requirement] = &[
     Requirement {
-        what: "GCC 12 to 15",
+        what: "GCC 12 to 16",
         why: "one compiler writes the counters, is read by kerntune, and compiles them in",
         fix: "apt-get install gcc",
     },

@@ -1,25 +1,9 @@
 //! Build requests: the gcov kernel before the training, the tuned kernel after it.
 
+use super::probe::USE_FLAGS;
 use super::{check_compiler, Exclusions, GccPgoProfile, ValuePatches, INSTRUMENTED, NAME};
 use crate::Result;
 use kerntune_kernel::{fragment, BuildRequest, Kernel, ObjectGroup};
-
-/// Flags of the tuned kernel, for objects with counts.
-///
-/// `-fprofile-use` stays with all that GCC enables by it: unrolling, peeling, tail duplication and
-/// cloning act only on hot code, and without value counters the value transformations (`-fvpt`)
-/// find nothing to do.
-const USE_FLAGS: &[&str] = &[
-    "-fprofile-use",
-    // Counters of one function can be inconsistent: interrupts, and several CPUs.
-    "-fprofile-correction",
-    // GCC reports mismatches in the log, which `prove` reads. An object that was never instrumented
-    // has no counters; that is no failure.
-    "-Wmissing-profile",
-    "-Wno-error=missing-profile",
-    "-Wcoverage-mismatch",
-    "-Wno-error=coverage-mismatch",
-];
 
 /// Flag that inlines hot calls further. GCC's limit of 15 at `-O2` is for calls of which nothing is
 /// known: a small function that took in its cold callee fitted into no caller (docs/recipes.md).

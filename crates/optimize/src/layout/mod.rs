@@ -43,5 +43,5 @@ pub const DEFAULT_ALGORITHM: OrderAlgorithm = OrderAlgorithm::C3;
 pub const REQUIREMENTS: &[Requirement] = &[Requirement {
     what: "the linker of the compiler: GNU ld for GCC, lld for Clang",
     why: "places every function where the order says",
-    fix: "apt-get install binutils lld-19",
+    fix: "apt-get install binutils, or lld of Clang's version",
 }];

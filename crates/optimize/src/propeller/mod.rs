@@ -20,6 +20,7 @@
 mod choose;
 mod flow;
 mod prepare;
+mod probe;
 mod proof;
 mod request;
 #[cfg(test)]
@@ -29,3 +30,16 @@ mod units;
 pub use prepare::{prepare_blocks, BlocksSummary, OrderedFunction, PreparedBlocks};
 pub use proof::{prove, PropellerProof, MIN_FITTING};
 pub use request::{mapped_request, ordered_request};
+
+use crate::Result;
+use kerntune_kernel::Compiler;
+
+/// Checks that `compiler` writes a map of blocks that kerntune reads, and takes a list of them.
+///
+/// # Errors
+/// As [`clang_autofdo::check_compiler`](crate::clang_autofdo::check_compiler).
+pub fn check_compiler(compiler: &Compiler) -> Result<()> {
+    crate::clang_autofdo::check_compiler(compiler)?;
+    let identity = compiler.identify()?;
+    crate::probe::check("clang-autofdo+propeller", compiler, &identity, probe::block_map)
+}

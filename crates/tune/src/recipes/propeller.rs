@@ -8,10 +8,10 @@ use crate::recipe_parts::part::{PartFacts, RecipePart};
 use crate::recipe_parts::steps::reported;
 use crate::runs::record::{CaptureOptions, RecordedProfile};
 use crate::{Error, Result, Session};
-use kerntune_kernel::{BuildRequest, Kernel};
+use kerntune_kernel::{BuildRequest, Compiler, Kernel};
 use kerntune_optimize::clang_autofdo::AutofdoProfile;
 use kerntune_optimize::propeller::{
-    mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, PropellerProof,
+    check_compiler, mapped_request, ordered_request, prepare_blocks, prove, PreparedBlocks, PropellerProof,
 };
 use kerntune_optimize::PreparedResult;
 use kerntune_profile::Profile;
@@ -42,6 +42,10 @@ impl RecipePart for Propeller {
             ),
             ..PartFacts::DEFAULT
         }
+    }
+
+    fn check_compiler(&self, compiler: &Compiler) -> kerntune_optimize::Result<()> {
+        check_compiler(compiler)
     }
 
     fn follows(&self, before: &[&dyn RecipePart]) -> bool {

@@ -2,6 +2,8 @@
 
 use super::clang_autofdo;
 use crate::recipe_parts::part::{PartFacts, RecipePart};
+use kerntune_kernel::Compiler;
+use kerntune_optimize::clang_autofdo::check_thin_lto;
 
 /// ThinLTO. It has no steps: `clang-autofdo` looks for it and links differently.
 pub const ENTRY: ThinLto = ThinLto;
@@ -20,6 +22,10 @@ impl RecipePart for ThinLto {
             ),
             ..PartFacts::DEFAULT
         }
+    }
+
+    fn check_compiler(&self, compiler: &Compiler) -> kerntune_optimize::Result<()> {
+        check_thin_lto(compiler)
     }
 
     fn follows(&self, before: &[&dyn RecipePart]) -> bool {

@@ -76,7 +76,12 @@ fn references<'a>(image: &'a ElfImage, section: &'a LoadedSection) -> Box<dyn It
 }
 
 /// Returns the targets of 32-bit self-relative offsets, at `at` in each entry of `step` bytes.
-fn offsets(address: u64, contents: &[u8], step: usize, at: usize) -> impl Iterator<Item = u64> + '_ {
+pub(super) fn offsets(
+    address: u64,
+    contents: &[u8],
+    step: usize,
+    at: usize,
+) -> impl Iterator<Item = u64> + '_ {
     contents.chunks_exact(step).enumerate().map(move |(index, entry)| {
         let offset = entry.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         let offset = i64::from(i32::from_le_bytes(offset.unwrap_or_default()));

@@ -24,13 +24,14 @@ mod log;
 mod prepare;
 mod program;
 mod proof;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 pub use fate::FunctionFate;
 pub use guard::WithholdingReason;
-pub use prepare::{rewrite, BoltFunction, BoltPass, BoltRewrite, RewriteSummary};
-pub use program::{Bolt, PROGRAM};
+pub use prepare::{check, rewrite, BoltFunction, BoltPass, BoltRewrite, RewriteSummary};
+pub use program::Bolt;
 pub use proof::{prove, BoltProof, FateShare, MIN_SHARE};
 
 use crate::Requirement;
@@ -40,7 +41,11 @@ pub const NAME: &str = "bolt";
 
 /// Requirements of the recipe.
 pub const REQUIREMENTS: &[Requirement] = &[
-    Requirement { what: "LLVM's BOLT 19", why: "rewrites the linked kernel", fix: "apt-get install bolt-19" },
+    Requirement {
+        what: "LLVM's BOLT 19 or later",
+        why: "rewrites the linked kernel",
+        fix: "apt-get install bolt-19, or the compiler's version",
+    },
     Requirement {
         what: "objcopy",
         why: "gives the kernel sections that BOLT wants to see",

@@ -4,7 +4,7 @@ use super::guard::{pattern, referred_by, withheld, WithholdingReason};
 use super::image::ElfImage;
 use super::log::{BoltLog, OversizedFunction};
 use super::program::{with_symbol_sections, Bolt, FunctionSelection, PassFiles, ORDERS};
-use super::FunctionFate;
+use super::{tables, FunctionFate};
 use crate::quality;
 use crate::stored::{read_json, store, PreparedResult};
 use crate::{Error, Result};
@@ -125,13 +125,12 @@ impl BoltRewrite {
 pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<BoltRewrite> {
     let (recorded, label) = (&recording.manifest, kernel.manifest.label.as_str());
     let quality = quality::pass(work, recording, kernel)?;
-    check_kernel(kernel)?;
-    let bolt = Bolt::find()?;
+    let mut image = check_kernel(kernel)?;
+    let bolt = Bolt::find(&kernel.manifest.cc.parse()?)?;
     let counts = PreAggregated::of(&recording.tables)
         .map_err(|reason| Error::NoCounts { profile: recorded.id.clone(), reason })?;
     let mut text = Vec::new();
     let written = counts.write(&mut text).at("write", "counts")?;
-    let mut image = ElfImage::load(&kernel.vmlinux(), label)?;
     let symbols = kernel.symbols()?;
     let ran = executed(&symbols, &recording.tables);
     let mut excluded = withheld(&image, &symbols);
@@ -226,18 +225,31 @@ fn passes(bolt: &Bolt, image: &mut ElfImage, directory: &Path, kernel: &str) -> 
     Ok(done)
 }
 
-fn check_kernel(kernel: &Kernel) -> Result<()> {
+/// Refuses a kernel that BOLT cannot rewrite, whatever was recorded.
+///
+/// # Errors
+/// [`Error::NotRewritable`]; files that cannot be read.
+pub fn check(kernel: &Kernel) -> Result<()> {
+    check_kernel(kernel).map(drop)
+}
+
+fn check_kernel(kernel: &Kernel) -> Result<ElfImage> {
     let (path, label) = (kernel.config(), &kernel.manifest.label);
     let config = fs::read_to_string(&path).at("read", &path)?;
     let reason = if kernel.manifest.rewrite_id.is_some() {
-        "its code was rewritten already; start from its base kernel"
+        "its code was rewritten already; start from its base kernel".to_owned()
     } else if config.lines().any(|line| line == MOVED_AT_BOOT) {
         "it is moved to a random address at boot (CONFIG_RANDOMIZE_BASE), by a table of places in its code that would no \
          longer be there; build it without"
+            .to_owned()
     } else {
-        return Ok(());
+        let image = ElfImage::load(&kernel.vmlinux(), label)?;
+        match tables::problem(&image) {
+            None => return Ok(image),
+            Some(reason) => reason,
+        }
     };
-    Err(Error::NotRewritable { kernel: label.clone(), reason: reason.into() })
+    Err(Error::NotRewritable { kernel: label.clone(), reason })
 }
 
 /// Returns the executed instructions of each function, by index.

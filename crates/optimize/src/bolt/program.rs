@@ -2,15 +2,15 @@
 
 use super::NAME;
 use crate::{Error, Result};
-use kerntune_work::{IoContext, Job};
+use kerntune_kernel::{installed, Compiler, LlvmTools};
+use kerntune_work::{find_program, IoContext, Job};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Name of the program in Debian. The functions to withhold ([`guard`](super::guard)) depend on its
-/// version.
-pub const PROGRAM: &str = "llvm-bolt-19";
-const PACKAGE: &str = "bolt-19";
+/// Oldest BOLT whose handling of a kernel's tables is known ([`guard`](super::guard)).
+pub(super) const FIRST_MAJOR: u32 = 19;
+const TOOL: &str = "llvm-bolt";
 
 /// Orders of a function's blocks (`--reorder-blocks`) to try, one after the other.
 ///
@@ -26,6 +26,8 @@ const SYMBOL_SECTIONS: [&str; 2] = ["__ksymtab", "__ksymtab_gpl"];
 /// Installed BOLT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bolt {
+    /// Name or path of the program.
+    program: String,
     /// Version, as the program prints it.
     pub version: String,
 }
@@ -50,22 +52,44 @@ pub(super) struct PassFiles<'a> {
 }
 
 impl Bolt {
-    /// Finds the program and its version.
+    /// Finds the program for kernels that `compiler` builds: Clang's own, else the newest that is
+    /// installed.
     ///
     /// # Errors
-    /// [`Error::NoPrograms`] if it cannot be run.
-    pub fn find() -> Result<Self> {
-        let absent = || {
-            let programs = vec![PROGRAM.to_string()];
-            Error::NoPrograms { recipe: NAME, programs, package: PACKAGE.into() }
+    /// [`Error::NoPrograms`] if it cannot be run; [`Error::Compiler`] if it is too old.
+    pub fn find(compiler: &Compiler) -> Result<Self> {
+        let own = LlvmTools::of(compiler).map(|tools| (tools.program(TOOL), tools.package(TOOL)));
+        // BOLT reads the code of any compiler.
+        let newest = installed(TOOL).into_iter().next().map(|bolt| bolt.name);
+        let program = match (&own, newest) {
+            (Some((own, _)), _) if find_program(own, &[]).is_some() => own.clone(),
+            (_, Some(newest)) => newest,
+            (Some((own, _)), None) => own.clone(),
+            (None, None) => TOOL.to_owned(),
         };
-        let printed = Command::new(PROGRAM).arg("--version").output().map_err(|_| absent())?;
+        let absent = || {
+            let package = own.as_ref().map_or_else(|| format!("bolt-{FIRST_MAJOR}"), |own| own.1.clone());
+            Error::NoPrograms { recipe: NAME, programs: vec![program.clone()], package }
+        };
+        let printed = Command::new(&program).arg("--version").output().map_err(|_| absent())?;
         if !printed.status.success() {
             return Err(absent());
         }
         let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
         let version = printed.lines().find(|line| line.contains("LLVM version")).ok_or_else(absent)?;
-        Ok(Self { version: version.trim().to_string() })
+        let version = version.trim().to_string();
+        match major_of(&version) {
+            Some(major) if major >= FIRST_MAJOR => Ok(Self { program, version }),
+            _ => {
+                let needs = format!("BOLT {FIRST_MAJOR} or later");
+                Err(Error::Compiler { recipe: NAME, found: format!("{program} ({version})"), needs })
+            }
+        }
+    }
+
+    /// Returns the name by which to run it.
+    pub fn program(&self) -> &str {
+        &self.program
     }
 
     /// Returns the arguments beside the files; they are part of a result's key.
@@ -83,7 +107,7 @@ impl Bolt {
 
     /// Rewrites an image once. Returns BOLT's output, which is also in the log.
     pub(super) fn run(&self, order: &str, files: &PassFiles, kernel: &str) -> Result<String> {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(&self.program);
         command.arg(files.vmlinux).arg("-o").arg(files.output);
         command.arg("--pa").arg("-p").arg(files.counts).args(Self::arguments(order));
         match files.functions {
@@ -112,6 +136,12 @@ pub(super) fn with_symbol_sections(
     run(command, &log, kernel)?;
     [empty, log].iter().try_for_each(|left| fs::remove_file(left).at("remove", left))?;
     Ok(())
+}
+
+/// Parses the major number of `Debian LLVM version 19.1.7`.
+fn major_of(version: &str) -> Option<u32> {
+    let (_, number) = version.split_once("LLVM version ")?;
+    number.split('.').next()?.parse().ok()
 }
 
 fn run(command: Command, log: &Path, kernel: &str) -> Result<String> {

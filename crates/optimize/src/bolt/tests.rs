@@ -40,8 +40,16 @@ fn source() -> String {
     // function.
     text.push_str(".p2align 3\nirq_entries_start:\n\tpush $0x20\n\tjmp _start\n\tnop\n");
     text.push_str(".section runtime_table, \"a\"\n\t.long .Lcold_guarded - .\n");
+    text.push_str(&bug_table(12));
     text.push_str(".section .note.GNU-stack, \"\"\n");
     text
+}
+
+/// Returns a table with an entry of `bytes` for each function.
+fn bug_table(bytes: usize) -> String {
+    let entry = |i: u64| format!("\t.long .Lcold_f{i} - .\n\t.zero {}\n", bytes - 4);
+    let entries: String = (0..FUNCTIONS).map(entry).collect();
+    format!(".section __bug_table, \"a\"\n{entries}")
 }
 
 struct Fixture {
@@ -52,14 +60,19 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::of(&source())
+    }
+
+    fn of(source: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let base = test_kernel::kernel(&dir.path().join("kernel"), "k1", "6.12.117");
         fs::create_dir_all(&base.dir).unwrap();
         fs::write(base.config(), "CONFIG_X86_64=y\n").unwrap();
-        fs::write(dir.path().join("all.s"), source()).unwrap();
+        fs::write(dir.path().join("all.s"), source).unwrap();
         let script = "ENTRY(_start) PHDRS { text PT_LOAD FLAGS(5); } SECTIONS { . = 0xffffffff81000000; \
                       .text : { _stext = .; *(.text) _etext = .; } :text \
-                      runtime_table : { *(runtime_table) } :text }\n";
+                      runtime_table : { *(runtime_table) } :text \
+                      __bug_table : { *(__bug_table) } :text }\n";
         fs::write(dir.path().join("all.ld"), script).unwrap();
         let output = Command::new("gcc")
             .current_dir(dir.path())
@@ -183,6 +196,11 @@ fn what_cannot_be_rewritten_is_refused() {
     let mut again = fixture.base.clone();
     again.manifest.rewrite_id = Some("r".into());
     assert!(refused(&fixture.recording(), &again).contains("was rewritten already"));
+    for (bytes, found) in [(16, "entries of 16 bytes (struct bug_entry)"), (28, "entries of no known size")] {
+        let other = Fixture::of(&source().replace(&bug_table(12), &bug_table(bytes)));
+        let error = refused(&other.recording(), &other.base);
+        assert!(error.contains("__bug_table") && error.contains(found), "{error}");
+    }
     fs::write(fixture.base.config(), "CONFIG_X86_NEED_RELOCS=y\n").unwrap();
     assert!(refused(&fixture.recording(), &fixture.base).contains("CONFIG_RANDOMIZE_BASE"));
 }

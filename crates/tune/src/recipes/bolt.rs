@@ -44,7 +44,7 @@ impl RecipePart for Bolt {
 
     fn check_compiler(&self, compiler: &Compiler) -> kerntune_optimize::Result<()> {
         compiler.identify()?;
-        bolt::Bolt::find().map(drop)
+        bolt::Bolt::find(compiler).map(drop)
     }
 
     fn prepare<'a>(
@@ -53,6 +53,7 @@ impl RecipePart for Bolt {
         before: Option<PreparedBuild<'a>>,
     ) -> Result<PreparedBuild<'a>> {
         let engine = context.engine;
+        bolt::check(context.base)?;
         let (kernel, recording) = match before {
             None => (context.base.clone(), context.record_base()?),
             Some(PreparedBuild { final_step: FinalStep::Relink(of), prove, .. }) => {

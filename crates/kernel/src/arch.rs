@@ -2,7 +2,7 @@
 //! architectures is in this file.
 
 use crate::inputs::fragment;
-use crate::{Error, PatchSet, Result};
+use crate::{Error, ImportedSource, PatchSet, Result};
 use kerntune_isa::{Isa, KbuildNames, X86_64};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -130,12 +130,16 @@ impl Arch {
         }
     }
 
-    /// Returns the patches that a kernel of this version needs for kerntune's features; `None` if
-    /// it needs none.
-    pub(crate) fn patches(self, version: &str) -> Option<PatchSet> {
+    /// Returns the patches that a kernel of this source needs for kerntune's features; `None` if
+    /// it needs none or there are none.
+    ///
+    /// # Errors
+    /// As [`PatchSet::fitting`].
+    pub(crate) fn patches(self, source: &ImportedSource) -> Result<Option<PatchSet>> {
         match self {
-            Arch::X86_64 => None,
-            Arch::Um => PatchSet::uml(version),
+            Arch::X86_64 => Ok(None),
+            // A kernel that is a process then counts arcs, and behaves like a kernel for a PC.
+            Arch::Um => PatchSet::fitting("uml", source),
         }
     }
 }

@@ -92,7 +92,7 @@ pub enum Error {
     NoColdCode(&'static str),
     #[error("--weights are the branches and the misses of a front-end model on each call path: they need the model (leave --no-edges out)")]
     WeightsWithoutModel,
-    #[error("hints are counted in kernels of the series 6.12 and 7.3 alone: there is no patch for Linux {version}")]
+    #[error("no patch that counts hints applies to Linux {version}: there are patches for the series 6.12 and 7.3, and those near them")]
     NoHintPatches { version: String },
     #[error("the front-end model {model} has no [data]: no caches of data to follow; docs/models.md shows how to give them")]
     NoDataModel { model: String },

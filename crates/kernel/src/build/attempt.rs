@@ -89,8 +89,11 @@ impl BuildInputs {
         tools::require(TOOLS)?;
         let compiler = request.compiler.identify()?;
         let source = ImportedSource::import(work, &request.source, progress)?;
-        let mut patches = match request.arch.patches(source.version()) {
-            Some(set) => set.write(work)?,
+        let mut patches = match request.arch.patches(&source)? {
+            Some(set) => {
+                set.borrowed(source.version()).iter().for_each(|sentence| progress.note(sentence));
+                set.write(work)?
+            }
             None => Vec::new(),
         };
         patches.extend(request.patches.iter().cloned());

@@ -27,6 +27,36 @@ impl ImportedSource {
     }
 }
 
+impl ImportedSource {
+    /// Checks whether patches, each a name and a text, apply in order. The source stays as it is.
+    ///
+    /// # Errors
+    /// Files that cannot be read; `patch` missing.
+    pub(crate) fn takes(&self, patches: &[(&str, &str)]) -> Result<bool> {
+        tools::require(&[("patch", "patch")])?;
+        let trial = tempfile::tempdir().at("create a directory in", std::env::temp_dir())?;
+        let at = |name: &Path| trial.path().join(name);
+        for name in patches.iter().flat_map(|(_, text)| named(text.as_bytes())) {
+            let (from, to) = (self.dir().join(&name), at(&name));
+            if from.is_file() {
+                let parent = to.parent().unwrap_or(trial.path());
+                fs::create_dir_all(parent).at("create", parent)?;
+                fs::copy(&from, &to).at("copy", &from)?;
+            }
+        }
+        for (name, text) in patches {
+            let path = at(Path::new(name));
+            fs::write(&path, text).at("write", &path)?;
+            match apply(&path, trial.path()) {
+                Ok(()) => {}
+                Err(Error::Patch { .. }) => return Ok(false),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// Returns the files that patches name.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Patches of `embedded/kernel/patches` for recipes and studies, compiled in so that an installed kerntune
 //! needs no checkout.
 
-use crate::Result;
+use crate::{ImportedSource, Result};
 use kerntune_work::{IoContext, Key, WorkDir};
 use std::fs;
 use std::path::PathBuf;
@@ -151,6 +151,17 @@ const HINTS: &[PatchSet] = &[
 /// All patch sets.
 const ALL: [&[PatchSet]; 6] = [GCOV_VALUES, UML, NAMEI, MCRAE, WAKE, HINTS];
 
+/// Releases of a major version, as of 5 and 6.
+const RELEASES: u32 = 20;
+
+/// Returns the place of a version in the order of releases; `None` if it cannot be read.
+fn position(version: &str) -> Option<u32> {
+    let mut numbers = version.split(['.', '-']);
+    let mut next = || numbers.next()?.parse::<u32>().ok();
+    let (major, minor) = (next()?, next()?);
+    major.checked_mul(RELEASES)?.checked_add(minor)
+}
+
 impl PatchSet {
     /// Returns the set of that name for a kernel of this version; `None` if there is none.
     pub fn named(name: &str, version: &str) -> Option<Self> {
@@ -160,10 +171,34 @@ impl PatchSet {
         })
     }
 
-    /// Returns the patches for User-Mode Linux: it then counts arcs, and behaves like a kernel for
-    /// a PC. `None` if there are none for this version.
-    pub fn uml(version: &str) -> Option<Self> {
-        Self::of_series(UML, version)
+    /// Returns the set of that name for a source: that of its own series, or else the one of the
+    /// nearest series whose patches apply. `None` if there is none.
+    ///
+    /// Hunks may be found at other lines, but not with other lines around them.
+    ///
+    /// # Errors
+    /// Files that cannot be read; `patch` missing.
+    pub fn fitting(name: &str, source: &ImportedSource) -> Result<Option<Self>> {
+        if let Some(own) = Self::named(name, source.version()) {
+            return Ok(Some(own));
+        }
+        let Some(at) = position(source.version()) else { return Ok(None) };
+        let of_name = ALL.into_iter().flatten().filter(|set| set.name == name);
+        let mut sets: Vec<_> =
+            of_name.filter_map(|set| Some((position(set.series)?.abs_diff(at), *set))).collect();
+        sets.sort_by_key(|(distance, _)| *distance);
+        for (_, set) in sets {
+            if source.takes(set.files)? {
+                return Ok(Some(set));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns a sentence for a set of another series than the source's; `None` for its own.
+    pub fn borrowed(&self, version: &str) -> Option<String> {
+        let is_own = Self::of_series(&[*self], version).is_some();
+        (!is_own).then(|| format!("the patches {} of Linux {} apply to {version}", self.name, self.series))
     }
 
     /// Returns the patches that add value counters to gcov in a kernel of this version; `None` if
@@ -215,6 +250,49 @@ impl PatchSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::KernelSource;
+    use kerntune_work::NoProgress;
+
+    #[test]
+    fn the_nearest_series_that_applies_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = WorkDir::open(dir.path().join("work")).unwrap();
+        // The one file that the patch of every series changes, as it is before.
+        let text = HINTS[0].files[0].1;
+        let name = text.lines().find_map(|line| line.strip_prefix("--- a/")).unwrap();
+        let hunk = text.lines().skip_while(|line| !line.starts_with("@@")).skip(1);
+        let before: String =
+            hunk.filter_map(|line| line.strip_prefix([' ', '-'])).map(|line| format!("{line}\n")).collect();
+        let source = |[major, minor]: [u32; 2], text: Option<&str>| {
+            let top = dir.path().join(format!("{major}.{minor}"));
+            let head = format!("VERSION = {major}\nPATCHLEVEL = {minor}\nSUBLEVEL = 1\nEXTRAVERSION =\n");
+            for (name, text) in [("Makefile", Some(&head[..])), ("Kconfig", Some("")), (name, text)] {
+                let path = top.join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                text.iter().for_each(|text| fs::write(&path, text).unwrap());
+            }
+            ImportedSource::import(&work, &KernelSource::Directory(top), &NoProgress).unwrap()
+        };
+        let set = |source| PatchSet::fitting("hints", &source).unwrap();
+        assert_eq!(set(source([6, 6], None)), None, "the file is not there");
+        assert_eq!(set(source([6, 7], Some("int other;\n"))), None, "the lines are others");
+        assert_eq!(set(source([7, 3], None)).unwrap().series, "7.3");
+        for (version, series) in [([7, 2], "7.3"), ([7, 4], "7.3"), ([6, 18], "6.12"), ([6, 6], "6.12")] {
+            assert_eq!(set(source(version, Some(&before))).unwrap().series, series, "{version:?}");
+        }
+        let near = set(source([7, 2], Some(&before))).unwrap();
+        assert_eq!(near.borrowed("7.2.1").unwrap(), "the patches hints of Linux 7.3 apply to 7.2.1");
+        assert_eq!(near.borrowed("7.3.9"), None);
+        assert_eq!(fs::read_to_string(dir.path().join("7.2").join(name)).unwrap(), before, "only tried");
+    }
+
+    #[test]
+    fn releases_are_in_order() {
+        let at = |version| position(version).unwrap();
+        assert_eq!(at("7.0") - at("6.19"), 1);
+        assert_eq!(at("6.18.3") - at("6.12"), 6);
+        assert_eq!([position("mine"), position("7")], [None, None]);
+    }
 
     #[test]
     fn a_series_is_not_the_beginning_of_another() {

@@ -6,8 +6,8 @@
 //! same tree.
 
 use crate::Result;
-use kerntune_kernel::{Arch, BuildRequest, Kernel, PatchSet};
-use kerntune_work::{ContentHash, WorkDir};
+use kerntune_kernel::{Arch, BuildRequest, ImportedSource, Kernel, PatchSet};
+use kerntune_work::{ContentHash, NoProgress, WorkDir};
 use std::path::{Path, PathBuf};
 
 /// Kernel patches that value counters need, as files.
@@ -18,11 +18,25 @@ pub struct ValuePatches {
 }
 
 impl ValuePatches {
-    /// Returns the patches for the version and architecture of `kernel`; `None` if there are none.
+    /// Returns the patches for the source and architecture of `kernel`; `None` if there are none.
+    /// Patches of another series are tried on the source.
+    ///
+    /// # Errors
+    /// A source that is gone, if its series has no patches of its own; patches that cannot be
+    /// written.
     pub fn of(work: &WorkDir, kernel: &Kernel) -> Result<Option<Self>> {
         let of = &kernel.manifest;
-        let set = PatchSet::gcov_values(&of.version).filter(|_| of.arch == Arch::X86_64);
+        let own = PatchSet::gcov_values(&of.version);
+        let set = match (own, of.arch) {
+            (_, Arch::Um) => None,
+            (Some(own), _) => Some(own),
+            (None, _) => {
+                let source = of.source.origin.parse()?;
+                PatchSet::fitting("gcov-values", &ImportedSource::import(work, &source, &NoProgress)?)?
+            }
+        };
         let Some(set) = set else { return Ok(None) };
+        set.borrowed(&of.version).iter().for_each(|sentence| work.note(sentence));
         let patches = set.write(work)?;
         let hashes = patches.iter().map(|path| hash_of(path)).collect::<Result<_>>()?;
         Ok(Some(Self { patches, hashes }))

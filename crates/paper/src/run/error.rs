@@ -22,7 +22,9 @@ pub enum RunError {
     Analyze(#[from] kerntune_analyze::Error),
     #[error(transparent)]
     Tune(#[from] kerntune_tune::Error),
-    #[error("there are no patches {set} for Linux {version}: take a source of the series 6.12 (--source debian:6.12)")]
+    #[error(
+        "no patches {set} apply to Linux {version}: take a source of the series 6.12 (--source debian:6.12)"
+    )]
     NoPatches { set: String, version: String },
     #[error("no change {change}: give a [[survey.change]] or a rule of advice with a change")]
     NoChange { change: String },

@@ -3,7 +3,7 @@
 use super::{Result, RunError};
 use crate::{AbstractionCost, Paper, Study, StudyOutcome, StudyVariant};
 use kerntune_guest::Workload;
-use kerntune_kernel::{build, preview, BuildRequest, Kernel, PatchSet};
+use kerntune_kernel::{build, preview, BuildRequest, ImportedSource, Kernel, PatchSet};
 use kerntune_profile::Profile;
 use kerntune_tune::base::with_needs;
 use kerntune_tune::compare::kernel_ref;
@@ -137,7 +137,16 @@ pub(crate) fn patched(
 ) -> Result<BuildRequest> {
     let version = &stock.manifest.version;
     let no_patches = || RunError::NoPatches { set: set.into(), version: version.clone() };
-    let ours = PatchSet::named(set, version).ok_or_else(no_patches)?.write(session.work)?;
+    let ours = match PatchSet::named(set, version) {
+        Some(own) => Some(own),
+        None => {
+            let source = ImportedSource::import(session.work, &of.source, session.progress)?;
+            PatchSet::fitting(set, &source)?
+        }
+    };
+    let ours = ours.ok_or_else(no_patches)?;
+    ours.borrowed(version).iter().for_each(|sentence| session.progress.note(sentence));
+    let ours = ours.write(session.work)?;
     let patches = of.patches.iter().cloned().chain(ours).collect();
     Ok(BuildRequest { patches, label: set.into(), base_id: Some(stock.manifest.id.clone()), ..of.clone() })
 }

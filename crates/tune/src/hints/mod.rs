@@ -104,7 +104,15 @@ pub struct HintsResult {
 /// Returns the request of the kernel that counts.
 fn request(session: &Session, of: &BuildRequest) -> Result<BuildRequest> {
     let version = ImportedSource::version_of(session.work, &of.source, session.progress)?;
-    let set = PatchSet::named("hints", &version).ok_or(Error::NoHintPatches { version })?;
+    let set = match PatchSet::named("hints", &version) {
+        Some(own) => Some(own),
+        None => {
+            let source = ImportedSource::import(session.work, &of.source, session.progress)?;
+            PatchSet::fitting("hints", &source)?
+        }
+    };
+    let set = set.ok_or_else(|| Error::NoHintPatches { version: version.clone() })?;
+    set.borrowed(&version).iter().for_each(|sentence| session.progress.note(sentence));
     let ours = set.write(session.work)?;
     let patches = of.patches.iter().cloned().chain(ours).collect();
     Ok(BuildRequest { patches, label: LABEL.into(), ..of.clone() })

@@ -1,6 +1,7 @@
 //! A check of one tool or ability, with its result.
 
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -111,7 +112,7 @@ pub struct HostCheck {
     /// Heading under which it is listed.
     pub group: CheckGroup,
     /// Tool or ability that is checked.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Result of the check.
     pub status: CheckStatus,
     /// Version, path, or error that was found.
@@ -129,14 +130,14 @@ impl HostCheck {
     /// called.
     pub(crate) fn of(
         group: CheckGroup,
-        name: &'static str,
+        name: impl Into<Cow<'static, str>>,
         needed_for: &'static str,
         abilities: &[Ability],
     ) -> Self {
         let found = String::new();
         Self {
             group,
-            name,
+            name: name.into(),
             status: CheckStatus::Missing,
             found,
             needed_for,

@@ -3,6 +3,8 @@
 
 use crate::perf_event;
 pub(crate) use crate::perf_event::PerfEvent;
+use kerntune_kernel::Compiler;
+use kerntune_optimize::{bolt, clang_autofdo, gcc_pgo, layout, propeller};
 use kerntune_work::{find_program, Job, JobEnd};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,10 +52,25 @@ pub(crate) struct CannotRun(pub String);
 /// Callback for each line of output; returns false to end the program.
 pub(crate) type OutputWatcher<'a> = &'a mut dyn FnMut(&str) -> bool;
 
+/// Check of a compiler for a recipe.
+type RecipeCheck = fn(&Compiler) -> kerntune_optimize::Result<()>;
+
+/// A recipe, and whether a compiler can carry it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecipeOutcome {
+    pub(crate) recipe: &'static str,
+    /// What keeps it from that; `None` if nothing does.
+    pub(crate) problem: Option<String>,
+}
+
 /// Operations that probes perform on a machine.
 pub(crate) trait ProbeHost: Sync {
     /// Finds a program in `$PATH`.
     fn find(&self, program: &str) -> Option<PathBuf>;
+    /// Returns the names `program` and `program-N` in `$PATH`, in any order.
+    fn versions(&self, program: &str) -> Vec<String>;
+    /// Returns the recipes that a compiler could carry out, and whether it can.
+    fn recipes(&self, compiler: &str) -> Vec<RecipeOutcome>;
     /// Runs a program without input, for at most `limit`.
     fn run(&self, argv: &[&str], limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun>;
     /// Reads a file.
@@ -96,6 +113,33 @@ fn cannot_run(error: kerntune_work::Error) -> CannotRun {
 impl ProbeHost for ThisMachine {
     fn find(&self, program: &str) -> Option<PathBuf> {
         find_program(program, &[])
+    }
+
+    fn versions(&self, program: &str) -> Vec<String> {
+        kerntune_kernel::installed(program).into_iter().map(|found| found.name).collect()
+    }
+
+    fn recipes(&self, compiler: &str) -> Vec<RecipeOutcome> {
+        let Ok(compiler) = compiler.parse::<Compiler>() else { return Vec::new() };
+        let checks: &[(&'static str, RecipeCheck)] = match compiler {
+            Compiler::Gcc { .. } => &[
+                (gcc_pgo::NAME, gcc_pgo::check_compiler),
+                (layout::NAME, |of| Ok(of.identify().map(drop)?)),
+                (bolt::NAME, |of| bolt::Bolt::find(of).map(drop)),
+            ],
+            Compiler::Clang { .. } => &[
+                (clang_autofdo::NAME, clang_autofdo::check_compiler),
+                ("clang-autofdo+thinlto", clang_autofdo::check_thin_lto),
+                ("clang-autofdo+propeller", propeller::check_compiler),
+                (layout::NAME, |of| Ok(of.identify().map(drop)?)),
+                (bolt::NAME, |of| bolt::Bolt::find(of).map(drop)),
+            ],
+        };
+        let outcome = |(recipe, check): &(&'static str, RecipeCheck)| RecipeOutcome {
+            recipe,
+            problem: check(&compiler).err().map(|error| error.to_string()),
+        };
+        checks.iter().map(outcome).collect()
     }
 
     fn run(&self, argv: &[&str], limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun> {

@@ -1,6 +1,6 @@
 //! A fake machine for tests of the probes.
 
-use crate::host::{CannotRun, OutputWatcher, PerfEvent, ProbeHost, ProgramEnd, ProgramRun};
+use crate::host::{CannotRun, OutputWatcher, PerfEvent, ProbeHost, ProgramEnd, ProgramRun, RecipeOutcome};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ pub(crate) struct TestHost {
     /// Output for command lines; the first entry whose words all occur in the command line is used.
     answers: Vec<(String, ProgramRun)>,
     files: BTreeMap<PathBuf, Result<Vec<u8>, io::ErrorKind>>,
+    /// Recipes by compiler.
+    recipes: Vec<(String, RecipeOutcome)>,
     counters: BTreeMap<(PerfEvent, bool), u64>,
     free: u64,
 }
@@ -28,6 +30,13 @@ impl TestHost {
     pub(crate) fn answer(mut self, words: &str, status: i32, output: &str) -> Self {
         self.answers
             .push((words.into(), ProgramRun { ending: ProgramEnd::Exited(status), output: output.into() }));
+        self
+    }
+
+    /// Adds a recipe of a compiler, with what keeps it from carrying the recipe out.
+    pub(crate) fn recipe(mut self, compiler: &str, recipe: &'static str, problem: Option<&str>) -> Self {
+        let problem = problem.map(str::to_owned);
+        self.recipes.push((compiler.into(), RecipeOutcome { recipe, problem }));
         self
     }
 
@@ -62,6 +71,17 @@ impl TestHost {
 impl ProbeHost for TestHost {
     fn find(&self, program: &str) -> Option<PathBuf> {
         self.programs.get(program).cloned()
+    }
+
+    fn versions(&self, program: &str) -> Vec<String> {
+        let is_version = |name: &&String| {
+            name.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        self.programs.keys().filter(is_version).cloned().collect()
+    }
+
+    fn recipes(&self, compiler: &str) -> Vec<RecipeOutcome> {
+        self.recipes.iter().filter(|(of, _)| of == compiler).map(|(_, outcome)| outcome.clone()).collect()
     }
 
     fn run(&self, argv: &[&str], _limit: Duration, watch: OutputWatcher) -> Result<ProgramRun, CannotRun> {

@@ -1,20 +1,67 @@
-//! Checks of GCC with its profile tool, of LLVM, and of BOLT.
+//! Checks of GCC with its profile tool, of LLVM, of BOLT, and of each installed compiler.
 
-use crate::host::ProbeHost;
+use crate::host::{ProbeHost, RecipeOutcome};
 use crate::version::Version;
 use crate::{Ability, CheckGroup, ExamineOptions, HostCheck};
 
-/// Suffixes of parallel LLVM installations; the plain name is last, because it can be any version.
-const LLVM_SUFFIXES: [&str; 5] = ["-19", "-20", "-21", "-22", ""];
+/// Oldest Clang and BOLT that recipes use; a newer one is as good.
+const FIRST_LLVM: u64 = 19;
 
 pub(crate) fn examine(host: &dyn ProbeHost, _options: &ExamineOptions) -> Vec<HostCheck> {
-    vec![gcc(host), gcov_dump(host), llvm(host), bolt(host)]
+    let mut checks = vec![gcc(host), gcov_dump(host), llvm(host), bolt(host)];
+    checks.extend(each_compiler(host));
+    checks
 }
 
 /// Returns the first version in the output of `program ARGUMENT`.
 fn version(host: &dyn ProbeHost, program: &str, argument: &str) -> Option<Version> {
     let ran = host.ask(&[program, argument]).ok().filter(|ran| ran.is_success())?;
     Version::first_in(&ran.output)
+}
+
+/// Returns the installed versions of a program with their names, newest first.
+fn versions(host: &dyn ProbeHost, program: &str) -> Vec<(Version, String)> {
+    let names = host.versions(program).into_iter();
+    let mut all: Vec<_> = names.filter_map(|name| Some((version(host, &name, "--version")?, name))).collect();
+    all.sort();
+    all.reverse();
+    all
+}
+
+/// Returns a check for each installed compiler: the recipes that it can carry out, and what the
+/// others lack. Plain `gcc` and `clang` are left out if they are one of the others.
+fn each_compiler(host: &dyn ProbeHost) -> Vec<HostCheck> {
+    let mut found: Vec<(Version, String)> = Vec::new();
+    for family in ["gcc", "clang"] {
+        let all = versions(host, family);
+        let is_another = |of: &(Version, String)| {
+            of.1 == family && all.iter().any(|other| other.1 != of.1 && other.0 == of.0)
+        };
+        found.extend(all.iter().filter(|of| !is_another(of)).cloned());
+    }
+    std::thread::scope(|scope| {
+        let running: Vec<_> =
+            found.iter().map(|(version, name)| scope.spawn(move || compiler(host, version, name))).collect();
+        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    })
+}
+
+fn compiler(host: &dyn ProbeHost, version: &Version, name: &str) -> HostCheck {
+    let needed_for = "kernels built by it, and the recipes that use it";
+    let check = HostCheck::of(CheckGroup::Compilers, format!("compiler {name}"), needed_for, &[]);
+    let outcomes = host.recipes(name);
+    let passed: Vec<&str> =
+        outcomes.iter().filter(|one| one.problem.is_none()).map(|one| one.recipe).collect();
+    let failed: Vec<&RecipeOutcome> = outcomes.iter().filter(|one| one.problem.is_some()).collect();
+    let mut found = match passed.is_empty() {
+        true => format!("{version}: no recipe"),
+        false => format!("{version}: {}", passed.join(", ")),
+    };
+    let Some(first) = failed.first() else { return check.ok(found) };
+    let problem = first.problem.clone().unwrap_or_default();
+    let not: Vec<&str> = failed.iter().map(|one| one.recipe).collect();
+    found.push_str(&format!("; not {}", not.join(", ")));
+    check.limited(found, problem)
 }
 
 fn gcc(host: &dyn ProbeHost) -> HostCheck {
@@ -46,41 +93,43 @@ fn llvm(host: &dyn ProbeHost) -> HostCheck {
         "kernels built by clang, the recipe clang-autofdo",
         &[Ability::Llvm],
     );
-    let install = "apt-get install clang-19 lld-19 llvm-19";
+    let install = |suffix: &str| format!("apt-get install clang{suffix} lld{suffix} llvm{suffix}");
+    let oldest = format!("-{FIRST_LLVM}");
     let mut best: Option<(Version, String, Vec<String>)> = None;
-    for suffix in LLVM_SUFFIXES {
-        let clang = format!("clang{suffix}");
-        if host.find(&clang).is_none() {
-            continue;
-        }
-        let Some(version) = version(host, &clang, "--version") else { continue };
+    for (version, clang) in versions(host, "clang") {
+        let suffix = clang.trim_start_matches("clang");
         let tools =
             ["ld.lld", "llvm-profgen", "llvm-profdata", "llvm-nm"].map(|tool| format!("{tool}{suffix}"));
         let absent: Vec<_> = tools.into_iter().filter(|tool| host.find(tool).is_none()).collect();
-        if version.is_at_least(19, 0) && absent.is_empty() {
+        if version.is_at_least(FIRST_LLVM, 0) && absent.is_empty() {
             return check.ok(format!("{version} ({clang}, ld.lld{suffix}, llvm-profgen{suffix})"));
         }
-        if best.as_ref().is_none_or(|(other, _, _)| version > *other) {
-            best = Some((version, clang, absent));
-        }
+        best = best.or(Some((version, clang, absent)));
     }
     match best {
-        None => check.missing("clang not found", install),
-        Some((version, clang, _)) if !version.is_at_least(19, 0) => {
-            check.missing(format!("{version} ({clang}), 19 or later is needed"), install)
+        None => check.missing("clang not found", install(&oldest)),
+        Some((version, clang, _)) if !version.is_at_least(FIRST_LLVM, 0) => {
+            check.missing(format!("{version} ({clang}), {FIRST_LLVM} or later is needed"), install(&oldest))
         }
         Some((version, clang, absent)) => {
+            let install = install(clang.trim_start_matches("clang"));
             check.missing(format!("{version} ({clang}) without {}", absent.join(", ")), install)
         }
     }
 }
 
-/// Only version 19 counts: the parts of a kernel that BOLT must not touch depend on its version.
+/// The parts of a kernel that BOLT must not touch depend on its version.
 fn bolt(host: &dyn ProbeHost) -> HostCheck {
     let check = HostCheck::of(CheckGroup::Compilers, "BOLT", "the recipe bolt", &[]);
-    match version(host, "llvm-bolt-19", "--version") {
-        Some(version) => check.ok(format!("{version} (llvm-bolt-19)")),
-        None => check.missing("not found", "apt-get install bolt-19"),
+    let install = format!("apt-get install bolt-{FIRST_LLVM}");
+    match versions(host, "llvm-bolt").into_iter().next() {
+        Some((version, name)) if version.is_at_least(FIRST_LLVM, 0) => {
+            check.ok(format!("{version} ({name})"))
+        }
+        Some((version, name)) => {
+            check.missing(format!("{version} ({name}), {FIRST_LLVM} or later is needed"), install)
+        }
+        None => check.missing("not found", install),
     }
 }
 
@@ -125,6 +174,32 @@ mod tests {
         );
         assert_eq!(bolt(&found).found, "19.1.7 (llvm-bolt-19)");
         assert_eq!(bolt(&TestHost::default()).status, CheckStatus::Missing);
+    }
+
+    #[test]
+    fn each_compiler_has_its_recipes() {
+        let host = TestHost::default()
+            .program("gcc")
+            .program("gcc-12")
+            .program("clang-19")
+            .answer("gcc --version", 0, "gcc (Debian 12.2.0-14) 12.2.0\n")
+            .answer("gcc-12 --version", 0, "gcc-12 (Debian 12.2.0-14) 12.2.0\n")
+            .answer("clang-19 --version", 0, CLANG_19)
+            .recipe("gcc-12", "gcc-pgo", None)
+            .recipe("gcc-12", "layout", None)
+            .recipe("clang-19", "layout", None)
+            .recipe("clang-19", "clang-autofdo", Some("run `apt-get install llvm-19`"));
+        let checks = each_compiler(&host);
+        let shown: Vec<_> =
+            checks.iter().map(|check| (check.name.as_ref(), check.status, check.found.as_str())).collect();
+        assert_eq!(
+            shown,
+            [
+                ("compiler gcc-12", CheckStatus::Ok, "12.2.0: gcc-pgo, layout"),
+                ("compiler clang-19", CheckStatus::Limited, "19.1.7: layout; not clang-autofdo"),
+            ]
+        );
+        assert_eq!(checks[1].fix.as_deref(), Some("run `apt-get install llvm-19`"));
     }
 
     #[test]

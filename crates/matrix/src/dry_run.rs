@@ -38,7 +38,7 @@ fn estimate(dry: &DryRun, plan: &MatrixPlan, task: &Task) -> Option<StepEstimate
             request.compiler = compiler.parse().ok()?;
             Some(preview(dry.session().work, &request).ok()?.into())
         }
-        TaskKind::Tune { recipe, workload, kernel: _ } => {
+        TaskKind::Tune { recipe, workload, kernel: _, compiler: _ } => {
             let recipe: Recipe = recipe.parse().ok()?;
             let built = task.needs.iter().find_map(|id| plan.tasks.iter().find(|other| other.id == *id))?;
             let one = estimate(dry, plan, built)?;

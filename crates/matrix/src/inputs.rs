@@ -3,13 +3,13 @@
 //! the difference.
 
 use crate::{KernelRef, MatrixPlan, Result, SourceRef, TaskKind};
-use kerntune_kernel::{Compiler, ImportedSource, KernelSource};
-use kerntune_tune::{Recipe, Session};
+use kerntune_kernel::{llvm_program, Compiler, ImportedSource, KernelSource};
+use kerntune_tune::Session;
 use kerntune_work::{find_program, hash_file, Hash};
 use std::process::Command;
 
-/// Programs that recipes run besides the compiler.
-const TOOLS: &[&str] = &["ld.lld-19", "llvm-profgen-19", "llvm-profdata-19", "llvm-bolt-19", "ld"];
+/// Programs of LLVM that recipes run besides the compiler.
+const LLVM_TOOLS: [&str; 4] = ["ld.lld", "llvm-profgen", "llvm-profdata", "llvm-bolt"];
 
 /// Determines all inputs of a task on this machine.
 pub(crate) fn determine(
@@ -36,11 +36,11 @@ pub(crate) fn determine(
             });
             add("disks", needs.collect::<Result<Vec<_>>>()?.join("\n"));
         }
-        TaskKind::Tune { kernel, recipe, workload } => {
+        TaskKind::Tune { kernel, recipe, compiler, workload } => {
             add("does", "tune".into());
             add("kernel", of_kernel(kernel));
             add("recipe", recipe.clone());
-            add("tools", of_recipe(recipe)?);
+            add("tools", of_tools(compiler)?);
             of_guest(plan, session, workload, &mut add)?;
         }
         TaskKind::Measure { kernel, workload, run } => {
@@ -107,12 +107,13 @@ fn of_compiler(name: &str) -> Result<String> {
     Ok(compiler.identify()?.version)
 }
 
-/// Versions of the programs that a recipe may run.
-fn of_recipe(name: &str) -> Result<String> {
-    let recipe: Recipe = name.parse()?;
-    let mut versions = vec![recipe.default_compiler().identify()?.version];
-    for tool in TOOLS {
-        let path = find_program(tool, &["/usr/lib/llvm-19/bin"]);
+/// Versions of the programs that recipes may run on kernels of a compiler.
+fn of_tools(compiler: &str) -> Result<String> {
+    let compiler: Compiler = compiler.parse()?;
+    let mut versions = vec![compiler.identify()?.version];
+    let tools = LLVM_TOOLS.map(|tool| llvm_program(&compiler, tool));
+    for tool in tools.iter().map(String::as_str).chain(["ld"]) {
+        let path = find_program(tool, &[]);
         let said = path.and_then(|path| Command::new(path).arg("--version").env("LC_ALL", "C").output().ok());
         let text = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
         let version = text.lines().find(|line| line.contains(|c: char| c.is_ascii_digit()));

@@ -56,7 +56,7 @@ impl<'a> TaskEnvironment<'a> {
                 let kernel = kerntune_kernel::build(self.work, &request, self.progress)?;
                 built(store, &task.id, &kernel)
             }
-            TaskKind::Tune { kernel: of, recipe, workload } => {
+            TaskKind::Tune { kernel: of, recipe, compiler: _, workload } => {
                 let mut kernel = materials::own_kernel((self.work, self.progress), plan, store, of)?;
                 if let Some(source) = materials::commit_of(plan, self.work, of)? {
                     // On the machine that built it, the commit's files had another path.

@@ -31,6 +31,26 @@ pub struct MatrixPlan {
     pub tasks: Vec<Task>,
     /// Cells, in the order of the plan file's axes.
     pub cells: Vec<MatrixCell>,
+    /// Combinations that cannot be made, if the plan file keeps them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedCell>,
+}
+
+/// Combination that was refused when the plan was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCell {
+    /// Name of the kernel or commit.
+    pub kernel: String,
+    /// Name of the configuration; `-` if the matrix has only one.
+    pub configuration: String,
+    /// Name of the compiler; `-` for a kernel that is already built.
+    pub compiler: String,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// True if the machine lacked something, so that another one may make it.
+    pub is_missing: bool,
+    /// Reason.
+    pub reason: String,
 }
 
 /// One computation, named by its inputs.
@@ -89,6 +109,9 @@ pub enum TaskKind {
         kernel: KernelRef,
         /// Name of the recipe.
         recipe: String,
+        /// Compiler of the kernel, as `--compiler` takes it.
+        #[serde(default)]
+        compiler: String,
         /// Name of the workload whose training run gives the profile.
         workload: String,
     },
@@ -234,6 +257,7 @@ impl MatrixPlan {
             texts: BTreeMap::new(),
             tasks: Vec::new(),
             cells: Vec::new(),
+            refused: Vec::new(),
         }
     }
 

@@ -24,6 +24,9 @@ pub struct PlanFile {
     /// Recipes, with `none` for the untuned kernel; empty means only that.
     #[serde(default)]
     pub recipes: Vec<String>,
+    /// Combinations that cannot be made become cells with the reason, instead of errors.
+    #[serde(default)]
+    pub refusals: bool,
     /// Names or files of workloads.
     #[serde(default)]
     pub workloads: Vec<String>,

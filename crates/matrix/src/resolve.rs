@@ -2,12 +2,12 @@
 
 use crate::plan_file::{CommandEntry, ConfigurationEntry, KernelEntry};
 use crate::{
-    inputs, materials, pack, Error, KernelRef, MatrixCell, MatrixPlan, PlanFile, Result, SourceRef, Store,
-    Task, TaskEnvironment, TaskKind,
+    inputs, materials, pack, Error, KernelRef, MatrixCell, MatrixPlan, PlanFile, RefusedCell, Result,
+    SourceRef, Store, Task, TaskEnvironment, TaskKind,
 };
 use kerntune_guest::{read_text, Workload, SHIPPED};
 use kerntune_tune::{model, Recipe, Session};
-use kerntune_work::{CommitHash, Hash, Id, RelativePath};
+use kerntune_work::{ClassifyError, CommitHash, ErrorClass, Hash, Id, RelativePath};
 use std::path::Path;
 
 /// Recipe name that stands for the untuned kernel.
@@ -34,14 +34,14 @@ pub fn resolve(file: &PlanFile, environment: &TaskEnvironment, store: &dyn Store
     let plan = MatrixPlan::new(file.name.clone(), &model);
     let mut maker = PlanBuilder { file, session: &session, store, plan };
     let workloads = maker.workloads()?;
-    let mut kernels = Vec::new();
-    for entry in &file.kernel {
-        kernels.extend(maker.kernels(entry)?);
-    }
     let recipes: Vec<&str> = match &file.recipes[..] {
         [] => vec![NONE],
         some => some.iter().map(String::as_str).collect(),
     };
+    let mut kernels = Vec::new();
+    for entry in &file.kernel {
+        kernels.extend(maker.kernels(entry, &recipes)?);
+    }
     for kernel in &kernels {
         for recipe in &recipes {
             for workload in &workloads {
@@ -128,7 +128,8 @@ impl PlanBuilder<'_> {
     }
 
     /// Plans the kernels of an entry: one for each source, configuration and compiler.
-    fn kernels(&mut self, entry: &KernelEntry) -> Result<Vec<PlannedKernel>> {
+    /// A kernel that cannot be built is refused with each of the recipes.
+    fn kernels(&mut self, entry: &KernelEntry, recipes: &[&str]) -> Result<Vec<PlannedKernel>> {
         if let Some(built) = &entry.built {
             let kernel = entry.name.clone().unwrap_or_else(|| built.clone());
             let dash = DASH.to_owned();
@@ -163,12 +164,16 @@ impl PlanBuilder<'_> {
                         kcflags: configuration.kcflags.clone(),
                         label: sanitize_label(&label.join("-")).parse()?,
                     };
-                    planned.push(PlannedKernel {
-                        kernel: kernel.clone(),
-                        configuration: configuration.name.clone(),
-                        compiler: compiler.clone(),
-                        is: KernelRef::Of(self.task(format!("build {}", words.join(" ")), kind)?),
-                    });
+                    let made = self.task(format!("build {}", words.join(" ")), kind);
+                    let names = [&kernel, &configuration.name, compiler];
+                    match made {
+                        Ok(task) => {
+                            let [kernel, configuration, compiler] = names.map(Clone::clone);
+                            let is = KernelRef::Of(task);
+                            planned.push(PlannedKernel { kernel, configuration, compiler, is });
+                        }
+                        Err(error) => self.refuse(names, recipes, error)?,
+                    }
                 }
             }
         }
@@ -223,10 +228,14 @@ impl PlanBuilder<'_> {
                     kerntune_tune::optimize::request_of(self.session.work, &given)?.compiler
                 }
             };
-            known.check_compiler(&compiler)?;
+            if let Err(error) = known.check_compiler(&compiler) {
+                let names = [&kernel.kernel, &kernel.configuration, &kernel.compiler];
+                return self.refuse(names, &[recipe], error.into());
+            }
+            let compiler = compiler.to_string();
             self.plan.workload(workload)?.require_run("training")?;
-            let kind =
-                TaskKind::Tune { kernel: of, recipe: recipe.to_owned(), workload: workload.to_owned() };
+            let (recipe_name, workload_name) = (recipe.to_owned(), workload.to_owned());
+            let kind = TaskKind::Tune { kernel: of, recipe: recipe_name, compiler, workload: workload_name };
             of = KernelRef::Of(self.task(format!("tune {words} {recipe} {workload}"), kind)?);
         }
         let kind = TaskKind::Measure { kernel: of, workload: workload.to_owned(), run: RUN.into() };
@@ -250,6 +259,29 @@ impl PlanBuilder<'_> {
             )));
         }
         self.plan.cells.push(cell);
+        Ok(())
+    }
+
+    /// Notes that a kernel cannot be had with these recipes, if the plan file asks for that.
+    fn refuse(&mut self, names: [&String; 3], recipes: &[&str], error: Error) -> Result<()> {
+        let is_missing = error.class() == ErrorClass::MissingPrerequisite;
+        if !self.file.refusals || !(is_missing || error.class() == ErrorClass::Usage) {
+            return Err(error);
+        }
+        let [kernel, configuration, compiler] = names.map(Clone::clone);
+        for recipe in recipes {
+            let refused = RefusedCell {
+                kernel: kernel.clone(),
+                configuration: configuration.clone(),
+                compiler: compiler.clone(),
+                recipe: (*recipe).to_owned(),
+                is_missing,
+                reason: error.to_string(),
+            };
+            if !self.plan.refused.contains(&refused) {
+                self.plan.refused.push(refused);
+            }
+        }
         Ok(())
     }
 

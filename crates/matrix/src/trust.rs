@@ -33,6 +33,9 @@ pub fn foreign_code(plan: &MatrixPlan, work: &WorkDir, task: &Task) -> Result<Op
             Some(request) => Ok(kerntune_kernel::untrusted_code(&request)?),
             None => Ok(None),
         },
+        TaskKind::Tune { compiler, .. } if !kerntune_kernel::is_known_compiler(compiler) => {
+            Ok(Some(format!("its compiler is `{compiler}`")))
+        }
         // Its kernel may have to be built here.
         TaskKind::Tune { .. } | TaskKind::Measure { .. } => {
             for need in task.needs.iter().filter_map(|need| plan.task(need)) {

@@ -1,4 +1,4 @@
-//! The commands `kerntune matrix plan|run|status|results|log` and `kerntune worker`, and the audit of
+//! The commands `kerntune matrix plan|run|status|results|table|log` and `kerntune worker`, and the audit of
 //! stores: a file each. The stores and plans that they name are opened by `opening.rs`.
 
 mod audit;
@@ -10,6 +10,7 @@ mod program;
 mod results;
 mod run;
 mod status;
+mod table;
 mod worker;
 
 use clap::Subcommand;
@@ -39,6 +40,8 @@ pub enum MatrixCommand {
     Status(status::MatrixStatusOptions),
     /// Show the figures of a plan's cells
     Results(results::MatrixResultsOptions),
+    /// Show what became of each recipe with each kernel and compiler, as Markdown
+    Table(table::MatrixTableOptions),
     /// Show the log of a cell
     Log(log::MatrixLogOptions),
 }
@@ -50,6 +53,7 @@ impl RunSubcommand<GlobalOptions> for MatrixCommand {
             Self::Run(options) => options.run(global, output),
             Self::Status(options) => options.run(global, output),
             Self::Results(options) => options.run(global, output),
+            Self::Table(options) => options.run(global, output),
             Self::Log(options) => options.run(global, output),
         }
     }

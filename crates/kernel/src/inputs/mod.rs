@@ -2,6 +2,7 @@
 //!
 //! Start from [`source`] and [`config`].
 
+mod built_in_place;
 pub(crate) mod config;
 pub mod fragment;
 pub(crate) mod packed;

@@ -1,5 +1,6 @@
 //! Source of a kernel: where it comes from, and a hash of its contents.
 
+use crate::inputs::built_in_place::{check_clean, clean_copy};
 use crate::inputs::release;
 use crate::{tools, Error, Result};
 use kerntune_work::{checked, find_program, ContentHash, IoContext, Job, Key, Progress, WorkDir};
@@ -94,13 +95,15 @@ pub struct ImportedSource {
     version: String,
     /// Hash of the source with the same configurations: this one, or the one that was patched.
     configured_as: String,
-    /// The tree is a patched copy in the work directory.
-    patched: bool,
+    /// The tree is a copy in the work directory: patched, or of one that was built in place.
+    is_copy: bool,
 }
 
 impl ImportedSource {
     /// Makes the source available: tarballs are unpacked once into `sources/<hash>` of the work
     /// directory, directories are used in place.
+    ///
+    /// A directory in which a kernel was built is copied without what the build made.
     ///
     /// A directory's hash covers its git commit and every uncommitted change; without git it covers
     /// all file names, sizes and modification times.
@@ -110,6 +113,20 @@ impl ImportedSource {
                 let dir = path.canonicalize().at("open source directory", path)?;
                 // Checked before the whole directory is hashed: it may be no kernel's.
                 read_version(&dir)?;
+                if check_clean(&dir).is_err() {
+                    tools::plain_path(&dir)?;
+                    let (copy, hash) = clean_copy(work, SOURCES, &dir, progress)?;
+                    let version = read_version(&copy)?;
+                    let configured_as = hash.clone();
+                    return Ok(Self {
+                        origin: source.clone(),
+                        dir: copy,
+                        hash,
+                        version,
+                        configured_as,
+                        is_copy: true,
+                    });
+                }
                 let hash = hash_directory(&dir)?;
                 (dir, hash)
             }
@@ -119,7 +136,7 @@ impl ImportedSource {
         let version = read_version(&dir)?;
         check_clean(&dir)?;
         let configured_as = hash.clone();
-        Ok(Self { origin: source.clone(), dir, hash, version, configured_as, patched: false })
+        Ok(Self { origin: source.clone(), dir, hash, version, configured_as, is_copy: false })
     }
 
     /// Returns a source's version. A dry run does not unpack an archive for it.
@@ -139,7 +156,7 @@ impl ImportedSource {
     pub(crate) fn in_copy(self, dir: PathBuf, hash: String, reconfigured: bool) -> Result<Self> {
         let version = read_version(&dir)?;
         let configured_as = if reconfigured { hash.clone() } else { self.configured_as };
-        Ok(Self { dir, hash, version, configured_as, patched: true, ..self })
+        Ok(Self { dir, hash, version, configured_as, is_copy: true, ..self })
     }
 
     /// Returns the top of the tree, absolute. Builds never write into it.
@@ -185,7 +202,7 @@ impl ImportedSource {
     /// Checks that a source used in place has not changed since it was imported.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         match &self.origin {
-            KernelSource::Directory(_) if !self.patched && hash_directory(&self.dir)? != self.hash => {
+            KernelSource::Directory(_) if !self.is_copy && hash_directory(&self.dir)? != self.hash => {
                 Err(Error::SourceChanged { dir: self.dir.clone() })
             }
             _ => Ok(()),
@@ -230,9 +247,7 @@ pub(crate) fn check_in_place(source: &KernelSource) -> Result<Option<String>> {
     };
     let dir = path.canonicalize().at("open source directory", path)?;
     tools::plain_path(&dir)?;
-    let version = read_version(&dir)?;
-    check_clean(&dir)?;
-    Ok(Some(version))
+    Ok(Some(read_version(&dir)?))
 }
 
 fn unpack(work: &WorkDir, tarball: &Path, progress: &dyn Progress) -> Result<(PathBuf, String)> {
@@ -333,16 +348,6 @@ fn version_in(makefile: &str) -> Option<String> {
     };
     let (version, patch_level, sub_level) = (value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL")?);
     Some(format!("{version}.{patch_level}.{sub_level}{}", value("EXTRAVERSION").unwrap_or_default()))
-}
-
-/// Applies the same test as Kbuild's `outputmakefile` rule.
-fn check_clean(dir: &Path) -> Result<()> {
-    for found in [".config", "include/config", "arch/x86/include/generated", "arch/um/include/generated"] {
-        if dir.join(found).exists() {
-            return Err(Error::DirtyTree { dir: dir.to_owned(), found });
-        }
-    }
-    Ok(())
 }
 
 fn hash_directory(dir: &Path) -> Result<String> {

@@ -30,7 +30,9 @@ mod tests;
 
 pub use fate::FunctionFate;
 pub use guard::WithholdingReason;
-pub use prepare::{check, rewrite, BoltFunction, BoltPass, BoltRewrite, RewriteSummary};
+pub use prepare::{
+    check, prepare_input, rewrite, BoltFunction, BoltInput, BoltPass, BoltRewrite, RewriteSummary,
+};
 pub use program::Bolt;
 pub use proof::{prove, BoltProof, FateShare, MIN_SHARE};
 

@@ -3,7 +3,9 @@
 use super::guard::{pattern, referred_by, withheld, WithholdingReason};
 use super::image::ElfImage;
 use super::log::{BoltLog, OversizedFunction};
-use super::program::{with_symbol_sections, Bolt, FunctionSelection, PassFiles, ORDERS};
+use super::program::{
+    lacks_symbol_sections, with_symbol_sections, Bolt, FunctionSelection, PassFiles, ORDERS,
+};
 use super::{tables, FunctionFate};
 use crate::quality;
 use crate::stored::{read_json, store, PreparedResult};
@@ -166,6 +168,34 @@ pub fn rewrite(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<B
         let (kernel, recording) = (kernel.manifest.id.clone(), recorded.id.clone());
         Ok(BoltRewrite { dir: dir.into(), id: key.id(), kernel, recording, summary })
     })
+}
+
+/// Input for a run of BOLT by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoltInput {
+    /// Functions that BOLT must not rewrite, for `--skip-funcs-file`.
+    pub skip: String,
+    /// True if the image was written: BOLT crashes on the kernel's own.
+    pub has_image: bool,
+}
+
+/// Prepares a run of BOLT by hand on `kernel`, with the counts of a recording of it. Writes an image
+/// that BOLT can read to `image` if the kernel's own is none.
+///
+/// # Errors
+/// An image that cannot be read; objcopy missing or failing.
+pub fn prepare_input(recording: &Profile, kernel: &Kernel, image: &Path) -> Result<BoltInput> {
+    let label = kernel.manifest.label.as_str();
+    let vmlinux = ElfImage::load(&kernel.vmlinux(), label)?;
+    let symbols = kernel.symbols()?;
+    let ran = executed(&symbols, &recording.tables);
+    let mut excluded = withheld(&vmlinux, &symbols);
+    excluded.retain(|index, _| ran.contains_key(index));
+    let has_image = lacks_symbol_sections(|name| vmlinux.has(name));
+    if has_image {
+        with_symbol_sections(&kernel.vmlinux(), image, |name| vmlinux.has(name), label)?;
+    }
+    Ok(BoltInput { skip: skip_list(&symbols, &excluded), has_image })
 }
 
 /// Results of all runs of BOLT.

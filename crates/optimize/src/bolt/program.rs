@@ -118,6 +118,11 @@ impl Bolt {
     }
 }
 
+/// Checks whether BOLT would crash on an image that has the sections of which `has` is true.
+pub(super) fn lacks_symbol_sections(has: impl Fn(&str) -> bool) -> bool {
+    !SYMBOL_SECTIONS.into_iter().all(has)
+}
+
 /// Copies an ELF image, adding an empty section for each of those in which BOLT looks for symbols
 /// and which is missing.
 pub(super) fn with_symbol_sections(

@@ -42,6 +42,7 @@ mod matrix_run;
 mod mcrae;
 mod modules;
 mod output;
+mod own_builds;
 mod package;
 mod papers;
 mod path;

@@ -10,6 +10,8 @@
 //! | [`autofdo`] | LLVM's AutoFDO: `llvm-profgen`'s unsymbolized profile (out), sample profiles as text (in) |
 //! | [`bolt`] | LLVM BOLT: pre-aggregated branches and straight runs (out) |
 //! | [`propeller`] | LLVM's basic-block sections: address maps (in), lists of blocks in order (out) |
+//! | [`link_order`] | orders of functions for lld and for linker scripts (out) |
+//! | [`own_build`] | names of sources in builds other than kerntune's |
 //! | [`trace_dat`] | `trace.dat` of trace-cmd (in) |
 //! | [`timed`] | tables of a profile from another tool's entries and exits of functions |
 //! | [`uftrace`] | traces in uftrace's format (in and out) |
@@ -47,6 +49,8 @@ pub mod flamegraph;
 pub mod folded;
 pub mod gcda;
 pub mod gmon;
+pub mod link_order;
+pub mod own_build;
 pub mod perf;
 pub mod perf_data;
 pub mod perf_script;

@@ -4,7 +4,8 @@
 //! has the stages of one recipe: functions whose results are named by their inputs, so that an
 //! interrupted recipe resumes. The recipe's file in `kerntune_tune` calls them in order, and builds
 //! and boots kernels in between; this crate boots nothing. Every profile passes the gate of
-//! [`quality`] first. The proof of a recipe is a [`RecipeProof`].
+//! [`quality`] first. The proof of a recipe is a [`RecipeProof`]; [`own_build`] examines kernels that
+//! kerntune did not build.
 //!
 //! ```
 //! use kerntune_optimize::gcc_pgo;
@@ -22,6 +23,7 @@ pub mod clang_autofdo;
 mod debug_info;
 mod error;
 mod executed_objects;
+mod fixed_sections;
 #[doc(hidden)]
 pub mod foreign;
 pub mod gcc_pgo;
@@ -29,6 +31,7 @@ pub mod layout;
 mod llvm;
 mod module_code;
 mod object_counts;
+pub mod own_build;
 mod probe;
 mod proof;
 pub mod propeller;

@@ -46,6 +46,21 @@ pub enum Error {
     NoTriggers { image: std::path::PathBuf },
     #[error("no recipe `{given}`; there are {known}")]
     UnknownRecipe { given: String, known: String },
+    #[error(
+        "kernel {kernel} of profile {profile} counts no arcs, so that no .gcda files come of it: give a recording of an \
+         instrumented kernel (`kerntune profile for` and `kerntune optimize --recipe gcc-pgo` make one), or a directory of \
+         .gcda files with --kernel"
+    )]
+    CountsNoArcs { profile: String, kernel: String },
+    #[error(
+        "kernel {kernel} was compiled with profile {profile}, which is no longer there: its blocks are numbered by it. \
+         Build that kernel again"
+    )]
+    ProfileGone { kernel: String, profile: String },
+    #[error("the list of blocks of kernel {kernel} cannot be read: {reason}; please report it")]
+    BadList { kernel: String, reason: String },
+    #[error("Propeller's files are for Clang, and {compiler} is none: leave --propeller out, or give --compiler clang-19")]
+    NotOfCompiler { compiler: String },
     #[error("{0}")]
     Changes(String),
     #[error("two of these changes have a recipe, and a kernel is tuned by one: give one of them the recipe that does both, as gcc-pgo+layout")]
@@ -141,7 +156,10 @@ impl ClassifyError for Error {
             | Self::NotTheObjects { .. }
             | Self::LinkedAgain { .. }
             | Self::StillFails { .. } => ErrorClass::GuestFailure,
-            Self::PerfData { .. } | Self::Branches { .. } => ErrorClass::RefusedResult,
+            Self::PerfData { .. }
+            | Self::Branches { .. }
+            | Self::CountsNoArcs { .. }
+            | Self::ProfileGone { .. } => ErrorClass::RefusedResult,
             Self::Analyze(_) | Self::LostEvents { .. } => ErrorClass::RecordingFailure,
             _ => ErrorClass::Usage,
         }

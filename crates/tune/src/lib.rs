@@ -13,6 +13,7 @@
 //! - [`instrument`](instrument::instrument): a kernel → the one that counts for it on another machine,
 //! - [`mod@bench`]: rows of suites on a machine → their figures in one format,
 //! - [`quality`](quality::check): a profile and a kernel → whether the profile fits the kernel,
+//! - [`own_build`]: a profile → files for a kernel that users build themselves,
 //! - [`package`](package::package): a kernel → a Debian package with its profile and comparisons,
 //! - [`trial`](trial::trial): changes to a kernel or its workload → the gain of each, alone and
 //!   together,
@@ -32,6 +33,7 @@ mod error;
 pub mod fuzz_entry;
 pub mod hints;
 mod measuring;
+pub mod own_build;
 mod parallel;
 mod recipe;
 mod recipe_parts;

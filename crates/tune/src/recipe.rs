@@ -136,6 +136,15 @@ impl Recipe {
         steps
     }
 
+    /// Returns the steps up to the profile that the first `count` parts make.
+    pub(crate) fn steps_of_parts(self, count: usize) -> Vec<StepName> {
+        let mut steps = vec![IMAGE, BASE_KERNEL];
+        steps.extend(self.first_facts().steps);
+        let others = self.0.facts().take(count).skip(1);
+        steps.extend(others.flat_map(|part| part.steps_after.unwrap_or(part.steps)));
+        steps
+    }
+
     /// Returns whether `step` compiles a whole kernel. Ordering and rewriting make the tuned kernel
     /// in seconds.
     pub fn compiles(self, step: StepName) -> bool {
@@ -255,8 +264,17 @@ impl Recipe {
 
     /// Carries out all steps between base kernel and final step.
     pub(crate) fn prepare<'a>(self, context: &RecipeContext<'a>) -> Result<PreparedBuild<'a>> {
+        self.prepare_parts(context, self.0.parts.len())
+    }
+
+    /// Carries out the steps of the first `count` parts.
+    pub(crate) fn prepare_parts<'a>(
+        self,
+        context: &RecipeContext<'a>,
+        count: usize,
+    ) -> Result<PreparedBuild<'a>> {
         let after = |before, part: &&dyn RecipePart| part.prepare(context, before).map(Some);
-        self.0.parts.iter().try_fold(None, after)?.ok_or(Error::NothingToModify)
+        self.0.parts.iter().take(count).try_fold(None, after)?.ok_or(Error::NothingToModify)
     }
 
     /// Returns the names of all parts, including those that are implied and not named.

@@ -19,6 +19,7 @@ mod live;
 mod optimize;
 mod package;
 mod profile;
+mod profile_for;
 mod prove;
 mod record;
 mod store;

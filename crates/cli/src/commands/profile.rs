@@ -1,5 +1,6 @@
-//! The commands `kerntune profile list|show|rebuild|merge|check|transfer|remove`.
+//! The commands `kerntune profile list|show|rebuild|merge|check|transfer|for|remove`.
 
+use super::profile_for::ForOptions;
 use clap::Subcommand;
 use kerntune_analyze::MissingChunk;
 use kerntune_command::{
@@ -7,10 +8,12 @@ use kerntune_command::{
     ProfileJson, RunSubcommand,
 };
 use kerntune_optimize::gcc_pgo::WeightedRun;
+use kerntune_optimize::own_build::OwnBuild;
 use kerntune_optimize::quality::ProfileQuality;
 use kerntune_profile::{find, list, remove, Profile};
 use kerntune_report::{summary, Report};
 use kerntune_tune::merge::merge;
+use kerntune_tune::own_build::check;
 use kerntune_tune::rebuild::rebuild;
 use kerntune_tune::{quality, Recipe};
 use std::path::Path;
@@ -86,9 +89,11 @@ pub enum ProfileCommand {
         /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
         /// `latest:workload=rr,kernel=base` (docs/profiler.md); or a
         /// directory of .gcda files as collected from debugfs
+        #[arg(default_value = "latest")]
         profile: String,
         /// The kernel to check against: label, beginning of an id, or directory [default: the
-        /// recorded kernel]
+        /// recorded kernel]; or the vmlinux of a kernel that you built with files of this profile
+        /// (docs/own-builds.md)
         #[arg(long)]
         kernel: Option<String>,
         /// The recipe that will use the profile
@@ -117,6 +122,9 @@ pub enum ProfileCommand {
         #[command(flatten)]
         format: FormatOptions,
     },
+    /// Record a workload on a kernel of your source, and write the files that your own build takes
+    /// (docs/own-builds.md)
+    For(Box<ForOptions>),
     /// Delete profiles
     Remove {
         /// Beginnings of ids, or directories
@@ -127,6 +135,9 @@ pub enum ProfileCommand {
 
 impl RunSubcommand<GlobalOptions> for ProfileCommand {
     fn run(&self, global: &GlobalOptions, output: &CliOutput) -> Result<Exit, Failure> {
+        if let Self::For(options) = self {
+            return options.run(global, output);
+        }
         let work = work_to_read(global)?;
         match self {
             Self::List { format } => {
@@ -209,6 +220,17 @@ impl RunSubcommand<GlobalOptions> for ProfileCommand {
                     merged.path.display()
                 ));
             }
+            Self::For(_) => {}
+            Self::Check { profile, kernel: Some(image), recipe, against, format }
+                if Path::new(image).is_file() =>
+            {
+                if recipe.is_some() || against.is_some() || quality::is_counters(profile) {
+                    return Err(Failure::usage(
+                        "--kernel is an image that you built: give a profile with it, and neither --recipe nor --against",
+                    ));
+                }
+                return Ok(show_own_build(&check(&work, profile, Path::new(image))?, format.json, output));
+            }
             Self::Check { profile, kernel, recipe, against, format } => {
                 let quality = if quality::is_counters(profile) {
                     let Some(kernel) = kernel else {
@@ -257,6 +279,26 @@ fn show_quality(quality: &ProfileQuality, json: bool, output: &CliOutput) -> Exi
         output.print(&quality.to_string());
     }
     match quality.verdict() {
+        Ok(()) => Exit::Ok,
+        Err(_) => Exit::Findings,
+    }
+}
+
+/// Shows whether the user's own build took the profile.
+fn show_own_build(built: &OwnBuild, json: bool, output: &CliOutput) -> Exit {
+    let verdict = built.verdict();
+    if json {
+        let mut value = serde_json::to_value(built).unwrap_or_default();
+        value["verdict"] = if verdict.is_ok() { "taken" } else { "refused" }.into();
+        output.json(&value);
+    } else {
+        let words = match &verdict {
+            Ok(()) => "taken: compiler and linker took the profile".to_string(),
+            Err(refused) => refused.to_string(),
+        };
+        output.print(&format!("{built}\n{words}"));
+    }
+    match verdict {
         Ok(()) => Exit::Ok,
         Err(_) => Exit::Findings,
     }

@@ -7,9 +7,11 @@ use kerntune_command::{
     RunSubcommand, SubcommandFolder, SubcommandRegistry,
 };
 use kerntune_compare::number::grouped;
+use kerntune_convert::own_build::SourceNames;
 use kerntune_convert::stacks::{self, CallStacks};
-use kerntune_kernel::find_recorded;
+use kerntune_kernel::{find_recorded, Kernel};
 use kerntune_profile::Tables;
+use kerntune_tune::own_build::MakeLine;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -96,6 +98,43 @@ fn llvm_program(of: &ProfileSubject, tool: &str) -> String {
     let kernel = find_recorded(&of.work, &of.profile.manifest.kernel.id).ok().flatten();
     let compiler = kernel.and_then(|kernel| kernel.manifest.cc.parse().ok());
     kerntune_kernel::llvm_program(&compiler.unwrap_or_default(), tool)
+}
+
+/// Returns the kernel that was recorded, for files of a user's own build.
+fn recorded_kernel(of: &ProfileSubject) -> Result<Kernel, Failure> {
+    let id = &of.profile.manifest.kernel.id;
+    if id.is_empty() {
+        let profile = of.profile.manifest.id.clone();
+        return Err(kerntune_tune::Error::NoKernel { profile }.into());
+    }
+    Ok(kerntune_kernel::find(&of.work, id)?)
+}
+
+/// Returns a path for a command line that works in any directory.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// Prints how make reads the files.
+fn note_line(line: &MakeLine, output: &CliOutput) {
+    if let Some(command) = &line.prepare {
+        output.note(command);
+    }
+    let config = match &line.config[..] {
+        [] => String::new(),
+        lines => format!("   # with {}", lines.join(" and ")),
+    };
+    output.note(&format!("make {}{config}", line.shell()));
+}
+
+/// Parses `in-tree`, `below` or the absolute path of a source tree.
+fn source_names(text: &str) -> Result<SourceNames, String> {
+    match text {
+        "in-tree" => Ok(SourceNames::in_tree()),
+        "below" => Ok(SourceNames::below_tree()),
+        path => SourceNames::elsewhere(Path::new(path))
+            .ok_or_else(|| "give in-tree, below, or the absolute path of the source tree".into()),
+    }
 }
 
 /// Input of the formats for call paths: a profile, and the call paths of its regions.

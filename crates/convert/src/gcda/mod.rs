@@ -13,6 +13,7 @@
 //! It writes counters that are all zero one by one, where libgcov writes a negative length.
 
 mod counters;
+mod ident;
 mod merge;
 mod read;
 mod summary;
@@ -20,6 +21,7 @@ mod version;
 mod write;
 
 pub use counters::{CounterKind, CounterRecord, CounterValues, TopN};
+pub use ident::{FunctionSite, RenamedCounters};
 pub use merge::MergeWeights;
 pub use summary::{summarize, ProgramSummary};
 pub use version::GcovVersion;

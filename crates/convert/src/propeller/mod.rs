@@ -18,8 +18,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod kbuild;
 mod list;
 mod map;
 
+pub use kbuild::{parse_list, portable_list, ListEntry};
 pub use list::{list_text, ListedFunction};
 pub use map::{read_map, MapError, MappedBlock, MappedFunction, SECTION};

@@ -1,5 +1,6 @@
 //! Prepared profile in the work directory.
 
+use super::request::PROFILE_FILE;
 use super::ExecutedFunction;
 use crate::share::share;
 use crate::stored::{read_json, PreparedResult};
@@ -110,6 +111,11 @@ impl AutofdoProfile {
     /// Returns the directory with the sample profile, to be copied into the build directory.
     pub fn tree(&self) -> PathBuf {
         self.dir.join(TREE)
+    }
+
+    /// Returns the path of the sample profile itself.
+    pub fn file(&self) -> PathBuf {
+        self.tree().join(PROFILE_FILE)
     }
 
     /// Reads the functions that ran, by executed bytes, most first.

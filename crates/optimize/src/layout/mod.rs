@@ -25,7 +25,9 @@ mod tests;
 pub use coloring::prepare_coloring;
 pub use module_proof::ModuleLayout;
 pub use modules::OrderedModule;
-pub use prepare::{prepare_order, prepare_order_like, OrderSummary, PreparedOrder};
+pub use prepare::{
+    prepare_order, prepare_order_for_own_build, prepare_order_like, OrderSummary, PreparedOrder,
+};
 pub use proof::{prove, ImageFootprint, LayoutProof, MIN_IN_PLACE};
 
 pub use kerntune_layout::order::OrderAlgorithm;

@@ -129,12 +129,37 @@ pub fn prepare_order_like(
     (ran, kernel): (&Kernel, &Kernel),
     algorithm: OrderAlgorithm,
 ) -> Result<PreparedOrder> {
-    let recorded = &recording.manifest;
-    let quality = quality::pass_order(work, recording, ran)?;
     if !kernel.manifest.movable {
+        // What does not fit the recording is said first.
+        quality::pass_order(work, recording, ran)?;
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());
     }
+    order_by_name(work, recording, (ran, kernel), algorithm)
+}
+
+/// Orders the functions of `kernel` for a build of the user's own, which finds them by name: unlike
+/// with [`prepare_order`], those of `kernel` itself need not be movable.
+///
+/// # Errors
+/// A recording that does not pass the gate ([`crate::quality`]) or has no calls.
+pub fn prepare_order_for_own_build(
+    work: &WorkDir,
+    recording: &Profile,
+    kernel: &Kernel,
+    algorithm: OrderAlgorithm,
+) -> Result<PreparedOrder> {
+    order_by_name(work, recording, (kernel, kernel), algorithm)
+}
+
+fn order_by_name(
+    work: &WorkDir,
+    recording: &Profile,
+    (ran, kernel): (&Kernel, &Kernel),
+    algorithm: OrderAlgorithm,
+) -> Result<PreparedOrder> {
+    let recorded = &recording.manifest;
+    let quality = quality::pass_order(work, recording, ran)?;
     let symbols = Symbols::load(&ran.vmlinux())?;
     let calls = match recording.count_kinds().contains(&CountKind::Blocks) {
         true => None,

@@ -27,7 +27,7 @@ mod request;
 mod tests;
 mod units;
 
-pub use prepare::{prepare_blocks, BlocksSummary, OrderedFunction, PreparedBlocks};
+pub use prepare::{block_list, prepare_blocks, BlocksSummary, OrderedFunction, PreparedBlocks};
 pub use proof::{prove, PropellerProof, MIN_FITTING};
 pub use request::{mapped_request, ordered_request};
 

@@ -4,7 +4,8 @@ use super::choose::choose;
 use super::flow::RecordedCounts;
 use super::units::BlockMapImage;
 use crate::clang_autofdo::AutofdoProfile;
-use crate::quality;
+use crate::fixed_sections::fixed_sections;
+use crate::quality::{self, ProfileQuality};
 use crate::stored::{read_json, store, PreparedResult};
 use crate::{Error, Result};
 use kerntune_convert::propeller::{list_text, read_map, ListedFunction, MappedFunction};
@@ -15,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Name of the list in the build directory, in which Kbuild runs the compiler.
@@ -27,10 +27,6 @@ const TREE: &str = "tree";
 
 /// Least share of the executed functions in the map that must be in the list.
 const MIN_LISTED: f64 = 0.9;
-
-/// Kernel sections, named by the symbols around them, whose functions must not be split.
-const OWN_SECTIONS: &[&str] =
-    &["sched", "lock", "kprobes", "cpuidle", "entry", "noinstr", "irqentry", "softirqentry"];
 
 /// Function whose blocks are in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,21 +132,8 @@ pub fn prepare_blocks(
     kernel: &Kernel,
     profile: &AutofdoProfile,
 ) -> Result<PreparedBlocks> {
-    let label = &kernel.manifest.label;
-    let quality = quality::pass(work, recording, kernel)?;
-    let image = BlockMapImage::load(kernel)?;
-    let bad = |reason: String| Error::BadBlockMap { kernel: label.clone(), reason };
-    let map = read_map(&image.map).map_err(|error| bad(error.to_string()))?;
-    if map.is_empty() {
-        return Err(Error::NoBlockMap { kernel: label.clone() });
-    }
-    let symbols = Symbols::load(&kernel.vmlinux())?;
-    let BlockLists { listed, ordered, counts, summary } = lists(&map, &image, &symbols, &recording.tables)?;
-    if summary.listed == 0 || (summary.listed as f64) < MIN_LISTED * summary.ran as f64 {
-        let left_out = summary.left_out.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        let (listed, ran) = (summary.listed, summary.ran);
-        return Err(Error::FewBlocks { kernel: label.clone(), listed, ran, left_out });
-    }
+    let (quality, lists) = block_lists(work, recording, kernel)?;
+    let BlockLists { listed, ordered, counts, summary } = lists;
     let list = list_text(&listed);
     let key = Key::new("blocks/2", crate::CODE)
         .field("kernel", &kernel.manifest.id)
@@ -175,6 +158,36 @@ pub fn prepare_blocks(
     })
 }
 
+/// Returns the list of blocks of `kernel` by a recording of it with edges, for a build of the user's
+/// own; `kernel` has a map and may have no profile.
+///
+/// # Errors
+/// As [`prepare_blocks`].
+pub fn block_list(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<(String, BlocksSummary)> {
+    let (_, lists) = block_lists(work, recording, kernel)?;
+    Ok((list_text(&lists.listed), lists.summary))
+}
+
+fn block_lists(work: &WorkDir, recording: &Profile, kernel: &Kernel) -> Result<(ProfileQuality, BlockLists)> {
+    let label = &kernel.manifest.label;
+    let quality = quality::pass(work, recording, kernel)?;
+    let image = BlockMapImage::load(kernel)?;
+    let bad = |reason: String| Error::BadBlockMap { kernel: label.clone(), reason };
+    let map = read_map(&image.map).map_err(|error| bad(error.to_string()))?;
+    if map.is_empty() {
+        return Err(Error::NoBlockMap { kernel: label.clone() });
+    }
+    let symbols = Symbols::load(&kernel.vmlinux())?;
+    let lists = lists(&map, &image, &symbols, &recording.tables)?;
+    let summary = &lists.summary;
+    if summary.listed == 0 || (summary.listed as f64) < MIN_LISTED * summary.ran as f64 {
+        let left_out = summary.left_out.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let (listed, ran) = (summary.listed, summary.ran);
+        return Err(Error::FewBlocks { kernel: label.clone(), listed, ran, left_out });
+    }
+    Ok((quality, lists))
+}
+
 /// Lists of the functions that ran.
 #[derive(Default)]
 struct BlockLists {
@@ -192,13 +205,8 @@ fn lists(
     tables: &Tables,
 ) -> Result<BlockLists> {
     let (executed, rounds) = (RecordedCounts::of(tables), RecordedCounts::rounds(tables));
-    let own: Vec<Range<u64>> = OWN_SECTIONS
-        .iter()
-        .filter_map(|name| {
-            let mark = |end| symbols.address_of(&format!("__{name}_text_{end}"));
-            Some(mark("start")?..mark("end")?)
-        })
-        .collect();
+    // Functions of these sections must not be split.
+    let own = fixed_sections(symbols);
     let of: HashMap<u64, &KernelFunction> = symbols.functions().iter().map(|f| (f.address, f)).collect();
     let mut lists =
         BlockLists { counts: "function\tblock\tbytes\tcount\tplace\n".into(), ..BlockLists::default() };

@@ -105,3 +105,27 @@ fn counts_of_each_block_can_be_looked_at() {
     let never = counts.lines().filter(|line| line.ends_with("\t0\t-")).count();
     assert_eq!((never, counts.lines().count() as u64), (40, 1 + blocks.summary.blocks[0]));
 }
+
+#[test]
+fn a_list_for_builds_of_ones_own_holds_whatever_they_call_the_unit() {
+    use kerntune_convert::own_build::SourceNames;
+    use kerntune_convert::propeller::{parse_list, portable_list};
+    let fixture = with_map();
+    let (_, blocks) = prepared(&fixture);
+    let (text, summary) = block_list(&fixture.work, &recording(&fixture), &fixture.base).unwrap();
+    assert_eq!(summary, blocks.summary);
+    let entries = parse_list(&text).unwrap();
+    let alone = portable_list(&entries, |_| false, &SourceNames::in_tree());
+    assert!(!alone.contains("\nm "), "{alone}");
+    // Clang is given `all.c`, and skips the entries with other units.
+    let shared = text.replace("m all.c", "m ../all.c");
+    let shared = portable_list(&parse_list(&shared).unwrap(), |_| true, &SourceNames::in_tree());
+    assert!(shared.contains("m all.c\nf ran0\n") && shared.contains("m ../all.c\nf ran0\n"), "{shared}");
+    for (name, list) in [("k5", alone), ("k6", shared)] {
+        let path = fixture.path(&format!("{name}.txt"));
+        fs::write(&path, list).unwrap();
+        let flag = format!("-fbasic-block-sections=list={}", path.display());
+        let proof = prove(&blocks, &tuned(&fixture, &blocks, name, &[&flag])).unwrap();
+        assert_eq!((proof.asked, proof.fitting, proof.split), (40, 40, 40), "{name}: {proof}");
+    }
+}

@@ -151,7 +151,7 @@ fn counters_of(
     session: &Session,
     (instrumented, recording): (&Kernel, &RecordedProfile),
 ) -> Result<ResultDirectory> {
-    Ok(ResultDirectory(counters_of_recording(session, instrumented, recording)?))
+    Ok(ResultDirectory(counters_of_recording(session.work, instrumented, recording)?))
 }
 
 /// Returns the counters of each training workload, repeated by its weight.

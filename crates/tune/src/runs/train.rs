@@ -8,7 +8,7 @@ use kerntune_kernel::Kernel;
 use kerntune_machine::RunRequest;
 use kerntune_optimize::gcc_pgo::write_counters;
 use kerntune_profile::Profile;
-use kerntune_work::{IoContext, Key};
+use kerntune_work::{IoContext, Key, WorkDir};
 use std::fs;
 use std::path::PathBuf;
 
@@ -50,14 +50,14 @@ pub fn train(session: &Session, kernel: &Kernel, workload: &Workload, image: &Gu
 /// Returns the counters of a recording of an instrumented kernel, in a directory like that of
 /// [`train`]. An earlier result is used again.
 pub fn counters_of_recording(
-    session: &Session,
+    work: &WorkDir,
     kernel: &Kernel,
     recording: &RecordedProfile,
 ) -> Result<PathBuf> {
     let key = Key::new("counted-training/1", kerntune_optimize::CODE)
         .field("recording", &recording.manifest.id)
         .field("kernel", kernel.content()?);
-    let staged = session.work.stage(KIND, &key)?;
+    let staged = work.stage(KIND, &key)?;
     if let Some(done) = staged.already() {
         return Ok(done.join("gcov"));
     }

@@ -6,6 +6,7 @@ mod auto;
 mod bisect;
 mod compare;
 mod exclude;
+mod own_build;
 mod rebuild;
 mod replay;
 mod several;

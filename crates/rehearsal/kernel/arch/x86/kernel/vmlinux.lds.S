@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Linux's link address and its order of sections (include/asm-generic/vmlinux.lds.h).
  */
+#define TEXT_TEXT *(.text.hot .text.hot.*) *(.text .text.fixup) *(.text.startup) *(.text.unlikely .text.unlikely.*) \
+	*(.text.unknown .text.unknown.*)
 ENTRY(startup_64)
 PHDRS { text PT_LOAD FLAGS(5); data PT_LOAD FLAGS(6); }
 SECTIONS
@@ -9,7 +11,7 @@ SECTIONS
 	.text : {
 		_stext = .;
 		*(.head.text)
-		*(.text.hot .text.hot.*) *(.text .text.fixup) *(.text.startup) *(.text.unlikely .text.unlikely.*) *(.text.unknown .text.unknown.*)
+		TEXT_TEXT
 		*(.text.[0-9a-zA-Z_]*)
 		_etext = .;
 	} :text

@@ -59,6 +59,7 @@ mod tests {
         let ran = |name: &str, file: Option<&str>, bytes, in_profile| ExecutedFunction {
             name: name.into(),
             file: file.map(str::to_string),
+            module: None,
             bytes,
             in_profile,
             hot: false,

@@ -1,5 +1,6 @@
 use super::super::test_program::{Fixture, BASE_FLAGS};
 use super::*;
+use crate::clang_autofdo::module_code::hot_modules;
 use kerntune_profile::{Block, FunctionIndex};
 use std::process::Command;
 
@@ -8,7 +9,7 @@ fn a_recording_becomes_a_profile_that_is_named_by_content() {
     let fixture = Fixture::new(BASE_FLAGS);
     let recording = fixture.recording();
     let profile = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap();
-    let summary = profile.summary;
+    let summary = &profile.summary;
     assert_eq!((summary.functions, summary.c_functions, summary.matched_functions), (40, 40, 40));
     assert_eq!((summary.ranges, summary.branches, summary.hot_functions), (40, 40, 40));
     assert_eq!((summary.attributed_share(), summary.outside_bytes), (1.0, 0));
@@ -22,6 +23,47 @@ fn a_recording_becomes_a_profile_that_is_named_by_content() {
         prepare_profile(&fixture.work, &recording, &fixture.base).unwrap()
     };
     assert_ne!(other.id, profile.id);
+}
+
+#[test]
+fn a_module_has_its_counts_in_the_same_profile() {
+    let fixture = Fixture::new(BASE_FLAGS);
+    let mut recording = fixture.recording();
+    let without = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap();
+    fixture.add_module(BASE_FLAGS, &mut recording);
+    let profile = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap();
+    assert_ne!(profile.id, without.id);
+    let [of_module] = &profile.summary.modules[..] else { panic!("{:?}", profile.summary) };
+    assert_eq!((of_module.module.as_str(), of_module.functions, of_module.matched_functions), ("mod", 1, 1));
+    assert_eq!(of_module.attributed_share(), 1.0);
+    let image = AutofdoSummary { modules: Vec::new(), ..profile.summary.clone() };
+    let before = AutofdoSummary { outside_bytes: image.outside_bytes, ..without.summary };
+    assert_eq!(image, before, "the image's figures are the same");
+    let functions = profile.functions().unwrap();
+    let fast = functions.iter().find(|function| function.module.is_some()).unwrap();
+    assert!(fast.name == "fast" && fast.hot && fast.in_profile == Some(fast.bytes), "{fast:?}");
+    // The compiler finds image and module in one file.
+    let shown = Command::new("llvm-profdata-19")
+        .args(["show", "--sample"])
+        .arg(profile.tree().join("kerntune.afdo"))
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("Function: fast:") && shown.contains("Function: ran7:"), "{shown}");
+    assert!(!shown.contains("Function: slow:"), "{shown}");
+    let evidence = hot_modules((&fixture.base, &fixture.base), &profile.summary.modules, &functions).unwrap();
+    assert_eq!((evidence[0].hot, evidence[0].hot_in_front), (1, [0.0; 2]), "slow is in front");
+}
+
+#[test]
+fn a_module_without_line_tables_is_named_and_the_rest_is_used() {
+    let fixture = Fixture::new(BASE_FLAGS);
+    let mut recording = fixture.recording();
+    fixture.add_module(&[], &mut recording);
+    let profile = prepare_profile(&fixture.work, &recording, &fixture.base).unwrap();
+    let [of_module] = &profile.summary.modules[..] else { panic!("{:?}", profile.summary) };
+    assert_eq!((of_module.attributed_bytes, of_module.functions, of_module.matched_functions), (0, 1, 0));
+    assert!(of_module.executed_bytes > 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Prepared profile in the work directory.
 
-use super::request::PROFILE_FILE;
+use super::flags::PROFILE_FILE;
 use super::ExecutedFunction;
 use crate::share::share;
 use crate::stored::{read_json, PreparedResult};

@@ -79,6 +79,7 @@ fn few_samples_are_a_reason() {
         functions_not_used: Vec::new(),
         samples_available: 100,
         samples_applied: 90,
+        modules: Vec::new(),
         base: image(0.5),
         tuned: HotCodeEvidence { text_bytes: 8, ..image(0.9) },
     };

@@ -104,6 +104,47 @@ impl Fixture {
     }
 }
 
+/// Address at which the module of [`Fixture::add_module`] is loaded.
+pub const MODULE_TEXT: u64 = 0xffff_ffff_c040_0000;
+
+impl Fixture {
+    /// Gives the kernel a module with two functions, compiled with `flags`, and the recording the
+    /// counts of one of them.
+    pub fn add_module(&self, flags: &[&str], recording: &mut Profile) {
+        let source =
+            "static const char info[] __attribute__((used, section(\".modinfo\"))) = \"license=GPL\";\n\
+                      extern int printk(int);\n\
+                      __attribute__((noinline)) int slow(int x)\n{\n\treturn printk(x) * 3;\n}\n\
+                      __attribute__((noinline)) int fast(int x)\n{\n\treturn printk(x) + 5;\n}\n";
+        fs::write(self.path("mod.c"), source).unwrap();
+        let module = self.base.dir.join("lib/modules/6.12.117/kernel/drivers/mod.ko");
+        fs::create_dir_all(module.parent().unwrap()).unwrap();
+        fs::write(self.base.config(), "CONFIG_MODULES=y\n").unwrap();
+        let output = Command::new("clang-19")
+            .current_dir(self.dir.path())
+            .args(["-O2", "-c", "-fno-pic", "-mcmodel=kernel", "mod.c", "-o"])
+            .arg(&module)
+            .args(flags)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let bytes = fs::read(&module).unwrap();
+        let elf = kerntune_debuginfo::Elf::parse(&bytes).unwrap();
+        let Tables { symbols, blocks, .. } = &mut recording.tables;
+        for name in ["fast", "slow"] {
+            let symbol = elf.symbols().map(Result::unwrap).find(|symbol| symbol.name == name).unwrap();
+            let (address, size) = (Address(MODULE_TEXT + symbol.address), symbol.size);
+            let (function, module) = (FunctionIndex(symbols.len() as u32), Some("mod".into()));
+            symbols.push(Symbol { function, name: name.into(), address, size, file: None, module });
+            if name == "fast" {
+                let last = Address(address.get() + size - 1);
+                let instructions = Instructions(3);
+                blocks.push(Block { start: address, last, count: 2_000_000, instructions, bytes: size });
+            }
+        }
+    }
+}
+
 fn compile(dir: &Path, flags: &[&str], image: &Path) -> String {
     fs::create_dir_all(image.parent().unwrap()).unwrap();
     let output = Command::new("clang-19")

@@ -16,6 +16,8 @@
 mod coloring;
 mod graph;
 mod module_proof;
+#[cfg(test)]
+mod module_tests;
 mod modules;
 mod prepare;
 mod proof;

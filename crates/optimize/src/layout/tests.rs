@@ -18,10 +18,10 @@ use tempfile::TempDir;
 const FUNCTIONS: u64 = 60;
 const STEP: u64 = 3;
 
-struct Fixture {
-    dir: TempDir,
-    work: WorkDir,
-    movable: Kernel,
+pub(super) struct Fixture {
+    pub dir: TempDir,
+    pub work: WorkDir,
+    pub movable: Kernel,
 }
 
 /// Links the program with these functions first.
@@ -61,7 +61,7 @@ fn link(dir: &Path, order: &[String], image: &Path) {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut movable = test_kernel::kernel(&dir.path().join("kernel"), "k1", "6.12.117");
         movable.manifest.movable = true;
@@ -72,7 +72,7 @@ impl Fixture {
 
     /// Recording in which every third function is called by the previous one, later ones more
     /// often.
-    fn recording(&self) -> Profile {
+    pub fn recording(&self) -> Profile {
         let table = Symbols::load(&self.movable.vmlinux()).unwrap();
         let at = |i: u64| table.functions().iter().find(|f| f.name == format!("f{i}")).unwrap();
         let entered: Vec<u64> = (0..FUNCTIONS).step_by(STEP as usize).collect();
@@ -110,7 +110,7 @@ impl Fixture {
 
     /// The same calls as [`recording`](Self::recording) has, without blocks: of another kernel, that
     /// runs somewhere. With `counted` they were counted, else sampled, each sample standing for 10 ns.
-    fn live(&self, counted: bool) -> Profile {
+    pub fn live(&self, counted: bool) -> Profile {
         let mut profile = self.recording();
         let edges = std::mem::take(&mut profile.tables.edges);
         // The call of `f0`, which is one byte long, is behind it.
@@ -167,7 +167,7 @@ impl Fixture {
     }
 
     /// Links the same objects in an order.
-    fn linked(&self, name: &str, order: &[String]) -> Kernel {
+    pub fn linked(&self, name: &str, order: &[String]) -> Kernel {
         let mut tuned = self.movable.clone();
         tuned.dir = self.dir.path().join(name);
         link(self.dir.path(), order, &tuned.vmlinux());

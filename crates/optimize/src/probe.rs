@@ -36,9 +36,11 @@ __attribute__((noinline)) int kerntune_probe(int x)
 	return sum;
 }
 
+volatile int kerntune_seen;
+
 void _start(void)
 {
-	kerntune_probe(3);
+	kerntune_seen = kerntune_probe(kerntune_seen);
 	for (;;)
 		;
 }

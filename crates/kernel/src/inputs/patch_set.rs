@@ -277,7 +277,9 @@ mod tests {
         assert_eq!(set(source([6, 6], None)), None, "the file is not there");
         assert_eq!(set(source([6, 7], Some("int other;\n"))), None, "the lines are others");
         assert_eq!(set(source([7, 3], None)).unwrap().series, "7.3");
-        for (version, series) in [([7, 2], "7.3"), ([7, 4], "7.3"), ([6, 18], "6.12"), ([6, 6], "6.12")] {
+        for (version, series) in
+            [([7, 2], "7.3"), ([7, 4], "7.3"), ([6, 18], "7.3"), ([6, 14], "6.12"), ([6, 6], "6.12")]
+        {
             assert_eq!(set(source(version, Some(&before))).unwrap().series, series, "{version:?}");
         }
         let near = set(source([7, 2], Some(&before))).unwrap();

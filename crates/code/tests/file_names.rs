@@ -19,6 +19,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("guard/src/check.rs", "baseline", "a path that users write into a guard.toml of theirs"),
     ("guard/src/project.rs", "baseline", "the same"),
     ("kernel/src/build/attempt.rs", "hash", "of a configuration that was just made, and of no file"),
+    ("kernel/src/inputs/built_in_place.rs", "path", "as it was listed in the user's source tree"),
     ("matrix/src/resolve.rs", "tree", "a path that users write into a plan file of theirs"),
     (
         "optimize/src/gcc_pgo/proof.rs",

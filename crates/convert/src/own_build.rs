@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 /// Prefix of names in kerntune's builds.
 const BELOW: &str = "../";
 
-/// How a build names its sources, and how others do.
+/// Names of sources in a build.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceNames {
     /// Absolute path of the source tree, for builds with a directory elsewhere.

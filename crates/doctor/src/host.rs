@@ -59,7 +59,7 @@ type RecipeCheck = fn(&Compiler) -> kerntune_optimize::Result<()>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecipeOutcome {
     pub(crate) recipe: &'static str,
-    /// What keeps it from that; `None` if nothing does.
+    /// Reason why not; `None` if it can.
     pub(crate) problem: Option<String>,
 }
 

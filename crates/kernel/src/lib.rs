@@ -75,7 +75,7 @@ pub use link::order::FunctionOrder;
 pub use link::relink::relink;
 pub use link::repack::{repack, RewrittenImage};
 pub use make::compiler::{Compiler, CompilerIdentity};
-pub use make::llvm::{installed, llvm_program, InstalledProgram, LlvmTools};
+pub use make::llvm::{installed, InstalledProgram, LlvmTools};
 pub use make::object_flags::{ObjectFlags, ObjectGroup};
 pub use options::{resolve_config, BuildConditions, Kconfig, ResolvedConfig};
 pub use package::{

@@ -3,7 +3,7 @@
 //! the difference.
 
 use crate::{KernelRef, MatrixPlan, Result, SourceRef, TaskKind};
-use kerntune_kernel::{llvm_program, Compiler, ImportedSource, KernelSource};
+use kerntune_kernel::{Compiler, ImportedSource, KernelSource};
 use kerntune_tune::Session;
 use kerntune_work::{find_program, hash_file, Hash};
 use std::process::Command;
@@ -111,7 +111,7 @@ fn of_compiler(name: &str) -> Result<String> {
 fn of_tools(compiler: &str) -> Result<String> {
     let compiler: Compiler = compiler.parse()?;
     let mut versions = vec![compiler.identify()?.version];
-    let tools = LLVM_TOOLS.map(|tool| llvm_program(&compiler, tool));
+    let tools = LLVM_TOOLS.map(|tool| compiler.llvm_program(tool));
     for tool in tools.iter().map(String::as_str).chain(["ld"]) {
         let path = find_program(tool, &[]);
         let said = path.and_then(|path| Command::new(path).arg("--version").env("LC_ALL", "C").output().ok());

@@ -33,7 +33,7 @@ pub enum RecipeOutcome {
     },
     /// The machine that made the plan lacks something.
     Missing {
-        /// What it lacks.
+        /// Lacking program or package.
         reason: String,
     },
     /// Nobody computed it.

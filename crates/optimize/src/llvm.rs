@@ -23,7 +23,7 @@ impl ProfileTools {
     /// # Errors
     /// [`Error::Compiler`] if it is not Clang.
     pub fn of(compiler: &Compiler) -> Result<Self> {
-        match LlvmTools::of(compiler) {
+        match compiler.llvm_tools() {
             Some(tools) => Ok(Self(tools)),
             None => {
                 let (found, needs) = (compiler.program(), "Clang".into());

@@ -27,7 +27,7 @@ pub struct ExportGcdaOptions {
     /// Write to this directory, which is new or empty
     #[arg(long, short, default_value = "gcda", value_name = "DIR")]
     output: PathBuf,
-    /// How your build names sources: `in-tree`, `below` (O= is a directory directly below the source)
+    /// Names of sources in your build: `in-tree`, `below` (O= is a directory directly below the source)
     /// or the absolute path of the source (O= is elsewhere)
     #[arg(long, default_value = "in-tree", value_name = "WHERE", value_parser = source_names)]
     sources: SourceNames,

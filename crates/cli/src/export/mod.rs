@@ -9,7 +9,7 @@ use kerntune_command::{
 use kerntune_compare::number::grouped;
 use kerntune_convert::own_build::SourceNames;
 use kerntune_convert::stacks::{self, CallStacks};
-use kerntune_kernel::{find_recorded, Kernel};
+use kerntune_kernel::{find_recorded, Compiler, Kernel};
 use kerntune_profile::Tables;
 use kerntune_tune::own_build::MakeLine;
 use std::collections::BTreeMap;
@@ -96,8 +96,8 @@ fn vmlinux(of: &ProfileSubject) -> String {
 /// Returns the program of LLVM that belongs to the recorded kernel's compiler.
 fn llvm_program(of: &ProfileSubject, tool: &str) -> String {
     let kernel = find_recorded(&of.work, &of.profile.manifest.kernel.id).ok().flatten();
-    let compiler = kernel.and_then(|kernel| kernel.manifest.cc.parse().ok());
-    kerntune_kernel::llvm_program(&compiler.unwrap_or_default(), tool)
+    let compiler: Option<Compiler> = kernel.and_then(|kernel| kernel.manifest.cc.parse().ok());
+    compiler.unwrap_or_default().llvm_program(tool)
 }
 
 /// Returns the kernel that was recorded, for files of a user's own build.

@@ -24,7 +24,7 @@ pub struct ExportPropellerOptions {
     /// to PREFIX.afdo
     #[arg(long, short, default_value = "propeller", value_name = "PREFIX")]
     output: PathBuf,
-    /// How your build names sources: `in-tree`, `below` (O= is a directory directly below the source)
+    /// Names of sources in your build: `in-tree`, `below` (O= is a directory directly below the source)
     /// or the absolute path of the source (O= is elsewhere)
     #[arg(long, default_value = "in-tree", value_name = "WHERE", value_parser = source_names)]
     sources: SourceNames,

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 const IDENT: u32 = 0x7fff_ffff;
 const POLYNOMIAL: u32 = 0x04c1_1db7;
 
-/// What GCC computes ident and checksum of a function from.
+/// Inputs of a function's ident and checksum, as GCC computes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionSite<'a> {
     /// Assembler name.

@@ -20,7 +20,7 @@ const SCRIPT: &str = "scripts/module.lds";
 /// Make argument that installs modules without debug information.
 const STRIPPED: &str = "INSTALL_MOD_STRIP=1";
 
-/// How modules are built.
+/// Build of a kernel's modules.
 pub(crate) struct ModuleBuild<'a> {
     /// Label of the kernel, for progress and errors.
     pub label: &'a str,

@@ -140,7 +140,9 @@ mod tests {
         assert_eq!(two.matches("*(.text.a ").count(), 1);
         assert_eq!(place_in_modules(&two, &FunctionOrder::default()).unwrap(), none);
         assert!(place_in_modules(" .text : { *(.text) }", &order).unwrap_err().contains("SECTIONS"));
-        assert!(place_in_modules("SECTIONS {\n .text : { *(.text) }", &order).unwrap_err().contains("`.text`"));
+        assert!(place_in_modules("SECTIONS {\n .text : { *(.text) }", &order)
+            .unwrap_err()
+            .contains("`.text`"));
     }
 
     #[test]

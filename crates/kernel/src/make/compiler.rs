@@ -1,7 +1,7 @@
 //! Compiler of a kernel: as the user names it, and as it was found.
 
 use crate::make::build_tree::CWD;
-use crate::make::llvm::{major_in, LlvmTools};
+use crate::make::llvm::{installed, major_in, LlvmTools};
 use crate::{tools, Error, Result};
 use kerntune_work::find_program;
 use serde::{Deserialize, Serialize};
@@ -78,6 +78,23 @@ impl CompilerIdentity {
 }
 
 impl Compiler {
+    /// Returns the tools of the LLVM that a Clang is part of; `None` for GCC.
+    pub fn llvm_tools(&self) -> Option<LlvmTools> {
+        match self {
+            Self::Clang { llvm } => Some(LlvmTools::with_suffix(llvm)),
+            Self::Gcc { .. } => None,
+        }
+    }
+
+    /// Returns the program `tool` of LLVM for a kernel of this compiler: Clang's own, else the newest
+    /// that is installed.
+    pub fn llvm_program(&self, tool: &str) -> String {
+        match self.llvm_tools() {
+            Some(tools) => tools.program(tool),
+            None => installed(tool).into_iter().next().map_or_else(|| tool.to_owned(), |newest| newest.name),
+        }
+    }
+
     /// Returns the name of the program that compiles.
     pub fn program(&self) -> String {
         match self {
@@ -91,7 +108,7 @@ impl Compiler {
     /// `cd`. `through` is a wrapper program followed by a space, or empty.
     pub(crate) fn make_args(&self, through: &str) -> Vec<String> {
         let compiler = format!("CC=env PWD={CWD} {through}{}", self.program());
-        match LlvmTools::of(self) {
+        match self.llvm_tools() {
             None => vec![compiler],
             Some(tools) => vec![format!("LLVM={}", tools.make_value()), compiler],
         }
@@ -118,7 +135,7 @@ impl Compiler {
                 tools::require(&[(&program, package), ("ld", "binutils")])?;
             }
             Compiler::Clang { .. } => {
-                let llvm = LlvmTools::of(self);
+                let llvm = self.llvm_tools();
                 let tools = llvm.iter().flat_map(|llvm| {
                     ["ld.lld", "llvm-nm"].map(|tool| (llvm.program(tool), llvm.package(tool)))
                 });

@@ -1,6 +1,5 @@
 //! LLVM's tools that belong to a Clang, and programs that are installed in several versions.
 
-use crate::Compiler;
 use kerntune_work::find_program;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,12 +18,11 @@ pub struct LlvmTools {
 }
 
 impl LlvmTools {
-    /// Returns the tools of `compiler`; `None` if it is not Clang.
-    pub fn of(compiler: &Compiler) -> Option<Self> {
-        let Compiler::Clang { llvm } = compiler else { return None };
-        let clang = find_program(&compiler.program(), &[]);
+    /// Returns the tools of the Clang whose program is `clang` with this suffix.
+    pub(crate) fn with_suffix(suffix: &str) -> Self {
+        let clang = find_program(&format!("clang{suffix}"), &[]);
         let directory = clang.and_then(|path| Some(path.canonicalize().ok()?.parent()?.to_owned()));
-        Some(Self { suffix: llvm.clone(), directory })
+        Self { suffix: suffix.to_owned(), directory }
     }
 
     /// Returns the name by which to run `tool` (`llvm-profgen`): a name on the PATH, or a path in
@@ -123,15 +121,6 @@ pub fn installed(program: &str) -> Vec<InstalledProgram> {
     all
 }
 
-/// Returns the program `tool` of LLVM for a kernel that `compiler` built: Clang's own, else the
-/// newest that is installed.
-pub fn llvm_program(compiler: &Compiler, tool: &str) -> String {
-    match LlvmTools::of(compiler) {
-        Some(tools) => tools.program(tool),
-        None => installed(tool).into_iter().next().map_or_else(|| tool.to_owned(), |newest| newest.name),
-    }
-}
-
 /// Parses `-19`.
 fn version_suffix(suffix: &str) -> Option<u32> {
     let number = suffix.strip_prefix('-')?;
@@ -166,10 +155,9 @@ mod tests {
 
     #[test]
     fn tools_have_the_suffix_of_the_compiler() {
-        let of = |name: &str| LlvmTools::of(&name.parse().unwrap()).unwrap();
+        let of = |name: &str| LlvmTools::with_suffix(name.strip_prefix("clang").unwrap());
         assert_eq!(of("clang-19").program("ld.lld"), "ld.lld-19");
         assert_eq!(of("clang-19").make_value(), "-19");
-        assert!(LlvmTools::of(&Compiler::default()).is_none());
         let absent = of("clang-99");
         assert_eq!(absent.absent(&["llvm-nm", "ld.lld"]), ["llvm-nm-99", "ld.lld-99"]);
         let packages = ["ld.lld", "llvm-profgen", "llvm-bolt", "clang"].map(|tool| absent.package(tool));

@@ -2,7 +2,7 @@
 
 use super::NAME;
 use crate::{Error, Result};
-use kerntune_kernel::{installed, Compiler, LlvmTools};
+use kerntune_kernel::{installed, Compiler};
 use kerntune_work::{find_program, IoContext, Job};
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Bolt {
     /// # Errors
     /// [`Error::NoPrograms`] if it cannot be run; [`Error::Compiler`] if it is too old.
     pub fn find(compiler: &Compiler) -> Result<Self> {
-        let own = LlvmTools::of(compiler).map(|tools| (tools.program(TOOL), tools.package(TOOL)));
+        let own = compiler.llvm_tools().map(|tools| (tools.program(TOOL), tools.package(TOOL)));
         // BOLT reads the code of any compiler.
         let newest = installed(TOOL).into_iter().next().map(|bolt| bolt.name);
         let program = match (&own, newest) {

@@ -4,7 +4,7 @@ use super::probe::{autofdo, thin_lto};
 use super::NAME;
 use crate::llvm::{self, ProfileTools};
 use crate::{probe, Error, Result};
-use kerntune_kernel::{installed, Compiler, LlvmTools};
+use kerntune_kernel::{installed, Compiler};
 
 /// Oldest supported Clang: the first one whose discriminators and tools are known to work for
 /// kernels.
@@ -21,8 +21,7 @@ pub fn default_compiler() -> Compiler {
         .filter(|clang| clang.major >= FIRST_MAJOR)
         .filter_map(|clang| clang.name.parse().ok())
         .collect();
-    let is_whole =
-        |clang: &&Compiler| LlvmTools::of(clang).is_some_and(|llvm| llvm.absent(&TOOLS).is_empty());
+    let is_whole = |clang: &&Compiler| clang.llvm_tools().is_some_and(|llvm| llvm.absent(&TOOLS).is_empty());
     let best = clangs.iter().find(is_whole).or(clangs.first()).cloned();
     best.unwrap_or_else(|| Compiler::Clang { llvm: format!("-{FIRST_MAJOR}") })
 }

@@ -1,6 +1,6 @@
 //! Flags of compiler and linker.
 
-use kerntune_kernel::{llvm_program, Compiler};
+use kerntune_kernel::Compiler;
 
 /// Name of the profile in the build directory, in which Kbuild runs the compiler.
 pub(crate) const PROFILE_FILE: &str = "kerntune.afdo";
@@ -38,7 +38,7 @@ pub(super) fn thin_lto_linker(compiler: &Compiler) -> String {
         // of ten times as many where the profile is hot. Exact counts can be trusted further.
         "-plugin-opt=-import-hot-multiplier=100",
     ];
-    format!("{} {}", llvm_program(compiler, "ld.lld"), flags.join(" "))
+    format!("{} {}", compiler.llvm_program("ld.lld"), flags.join(" "))
 }
 
 /// Returns the flag that makes Clang use the profile.

@@ -12,7 +12,7 @@ use kerntune_convert::autofdo::{SampleProfile, UnsymbolizedProfile};
 use kerntune_debuginfo::Elf;
 use kerntune_kernel::{module_name, Kernel, KernelModule};
 use kerntune_profile::{Symbol, Tables};
-use kerntune_work::IoContext;
+use kerntune_work::{IoContext, PlainName};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::ops::Range;
@@ -47,7 +47,8 @@ impl ExecutedModule {
         if !has_lines {
             return Ok(None);
         }
-        let dir = dir.join(&self.module.name);
+        let name = self.module.name.parse::<PlainName>();
+        let dir = dir.join(name.map_err(|error| not_run(kerntune_kernel::Error::Name(error).into()))?);
         let at = |name: &str| dir.join(name);
         let write = |name: &str, bytes: &[u8]| fs::write(at(name), bytes).at("write", at(name));
         fs::create_dir(&dir).at("create", &dir).map_err(|error| not_run(error.into()))?;

@@ -6,7 +6,7 @@ use crate::debug_info::FS_DISCRIMINATOR;
 use crate::llvm::ProfileTools;
 use crate::probe::{Outcome, Scratch, FUNCTION, SOURCE_FILE};
 use kerntune_debuginfo::Elf;
-use kerntune_kernel::{llvm_program, Compiler};
+use kerntune_kernel::Compiler;
 
 /// Name of the object.
 pub(crate) const OBJECT: &str = "probe.o";
@@ -85,7 +85,7 @@ pub(crate) fn compile(scratch: &Scratch, compiler: &Compiler, flags: &[impl AsRe
 /// Links the object at a kernel's address.
 pub(crate) fn link(scratch: &Scratch, compiler: &Compiler) -> Outcome {
     let arguments = [&LINK[..], &[IMAGE, OBJECT]].concat();
-    scratch.run(&llvm_program(compiler, "ld.lld"), &arguments).map(drop)
+    scratch.run(&compiler.llvm_program("ld.lld"), &arguments).map(drop)
 }
 
 /// Returns address and size of the function.

@@ -130,7 +130,7 @@ pub fn prepare_order_like(
     algorithm: OrderAlgorithm,
 ) -> Result<PreparedOrder> {
     if !kernel.manifest.movable {
-        // What does not fit the recording is said first.
+        // A recording that does not fit is refused first.
         quality::pass_order(work, recording, ran)?;
         let (kernel, id) = (kernel.manifest.label.clone(), kernel.manifest.id.clone());
         return Err(kerntune_kernel::Error::NotMovable { kernel, id }.into());

@@ -1,6 +1,7 @@
 //! Commands that build a kernel with the files.
 
 use kerntune_kernel::Compiler;
+use kerntune_work::find_program;
 
 /// Stands for the directory of the files, until it is known how a build names it.
 pub(super) const PROFILES: &str = "@PROFILES@";
@@ -28,6 +29,9 @@ pub struct MakeLine {
     /// Command to carry out once in the source tree.
     pub prepare: Option<String>,
 }
+
+/// Versions of lld that Debian's names of programs may end in.
+const LLD_VERSIONS: std::ops::RangeInclusive<u32> = 13..=40;
 
 /// Linker that an order is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,10 +88,7 @@ impl MakeLine {
         let places_all = is_since(version, FIRST_WITH_AUTOFDO);
         match linker {
             OrderLinker::Lld => {
-                let lld = match compiler {
-                    Compiler::Clang { llvm } => format!("ld.lld{llvm}"),
-                    Compiler::Gcc { .. } => "ld.lld".into(),
-                };
+                let lld = lld_of(compiler);
                 let flags = format!("--symbol-ordering-file={file} --no-warn-symbol-ordering");
                 line.variables.push(("LD", format!("{lld} {flags}")));
                 line.prepare = (!places_all).then(|| linker_script_command(None, false));
@@ -146,6 +147,20 @@ pub fn linker_script_command(fragment: Option<&str>, places_all: bool) -> String
     let before = fragment.map_or(String::new(), |file| format!("#include \"{file}\"\\n"));
     let after = if places_all { "" } else { "\\n*(.text.[0-9a-zA-Z_]*)" };
     format!("sed -i 's|^[[:space:]]*TEXT_TEXT$|{before}&{after}|' arch/x86/kernel/vmlinux.lds.S")
+}
+
+/// Returns the lld of Clang's version; for GCC, the newest one on the PATH.
+fn lld_of(compiler: &Compiler) -> String {
+    const NAME: &str = "ld.lld";
+    let newest = || {
+        let mut names =
+            std::iter::once(NAME.to_string()).chain(LLD_VERSIONS.rev().map(|n| format!("{NAME}-{n}")));
+        names.find(|name| find_program(name, &[]).is_some())
+    };
+    match compiler {
+        Compiler::Clang { llvm } => format!("{NAME}{llvm}"),
+        Compiler::Gcc { .. } => newest().unwrap_or_else(|| NAME.into()),
+    }
 }
 
 /// Checks whether a version such as `6.12.117` or `7.0.0-rc3` is at least `first`. What has no number

@@ -135,18 +135,18 @@ impl Readme {
             &with("$(CURDIR)/debian/profiles", lines),
         );
 
-        if let (Some(order), false) = (&self.order, self.main.variables.is_empty()) {
-            let mut lines = order.prepare.iter().cloned().collect::<Vec<_>>();
-            lines.push(format!("make -j\"$(nproc)\" {}", order.shell()));
-            let _ = writeln!(
-                text,
-                "\nThe lines above use all files. These use the order of functions alone, and the compiler's files alone:\n"
-            );
-            for line in with(shell, lines)
-                .iter()
-                .chain(&with(shell, vec![format!("make -j\"$(nproc)\" {}", self.main.shell())]))
-            {
-                let _ = writeln!(text, "    {line}");
+        if let Some(order) = &self.order {
+            let list = format!("{PROFILES}/order.txt");
+            let by_lld = MakeLine::order(&list, OrderLinker::Lld, &self.version, &self.compiler);
+            for (title, line) in [
+                ("The compiler's files alone", &self.main),
+                ("The order of functions alone", order),
+                ("The same by lld's --symbol-ordering-file", &by_lld),
+            ] {
+                let mut lines: Vec<String> = line.prepare.iter().cloned().collect();
+                lines.extend(Self::configure(line));
+                lines.push(format!("make -j\"$(nproc)\" {}", line.shell()));
+                section(title, &with(shell, lines));
             }
         }
         let _ = write!(

@@ -118,8 +118,17 @@ pub struct TransferSummary {
     pub kernel: KernelId,
     /// Instructions that the recorded kernel executed in the profile's regions.
     pub executed: u64,
-    /// Part of `executed` whose counts have a place in this kernel.
+    /// Part of `executed` whose counts have a place in this kernel: `exact`, `loose` and `inferred`.
     pub carried: u64,
+    /// Part of `carried` in blocks with the same instructions.
+    #[serde(default)]
+    pub exact: u64,
+    /// Part of `carried` in blocks that match by their operations, calls or place.
+    #[serde(default)]
+    pub loose: u64,
+    /// Part of `carried` in blocks without a counterpart, completed from their neighbors.
+    #[serde(default)]
+    pub inferred: u64,
     /// Required share of `carried` in `executed`, in percent.
     pub at_least_percent: u64,
 }

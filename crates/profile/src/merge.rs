@@ -115,6 +115,9 @@ fn carried(parts: &[(&Manifest, u64)]) -> Option<TransferSummary> {
         profile: all().map(|(carried, _)| carried.profile.as_str()).collect::<Vec<_>>().join("+"),
         executed: sum(|carried| carried.executed),
         carried: sum(|carried| carried.carried),
+        exact: sum(|carried| carried.exact),
+        loose: sum(|carried| carried.loose),
+        inferred: sum(|carried| carried.inferred),
         at_least_percent: all().map(|(carried, _)| carried.at_least_percent).min().unwrap_or_default(),
         kernel: first.kernel.clone(),
     })

@@ -1,6 +1,6 @@
 //! Figures of the gate, and its verdict.
 
-use super::{HotOverlap, LossReason, MatchedCode};
+use super::{HotOverlap, LossReason, MatchedCode, TransferScore};
 use crate::share::{percent, share};
 use kerntune_profile::{Anomaly, KernelId, Manifest};
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,7 @@ impl ProfileQuality {
         let Some(matched) = &self.matched else { return 0.0 };
         let all =
             self.executed.unwrap_or_default().max(matched.ran.instructions.saturating_add(matched.outside));
-        share(matched.matched_instructions, all)
+        share(matched.matched_instructions.saturating_add(matched.score.inferred), all)
     }
 
     /// Checks that the profile may be used.
@@ -288,6 +288,9 @@ impl fmt::Display for ProfileQuality {
                 }
                 let weight = percent(overlap.common_weight);
                 writeln!(f, "  halves      {}; {weight} of the weight in common", overlap.halves)?;
+                if let Some(code) = overlap.common_code {
+                    writeln!(f, "              {} of the weight in common by instruction", percent(code))?;
+                }
             }
             (None, Some(whole)) => writeln!(f, "  halves      none: {whole}")?,
             (None, None) => {}
@@ -367,6 +370,14 @@ impl ProfileQuality {
         let [branches, kept] = matched.branches;
         writeln!(f, "  branches    {kept} of {branches} match")?;
         if self.recorded.id != self.kernel.id {
+            let TransferScore { exact, loose, inferred, .. } = matched.score;
+            writeln!(
+                f,
+                "  counts      {} matched exactly, {} loosely, {} inferred",
+                of(exact),
+                of(loose),
+                of(inferred)
+            )?;
             writeln!(f, "  lost        {} of the executed instructions", percent(1.0 - self.usable()))?;
         }
         for lost in matched.lost.iter().take(MAX_NAMED) {

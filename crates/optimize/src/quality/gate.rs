@@ -8,7 +8,7 @@ use super::findings::{
     silent_cpus, strange_runs, too_few_instructions, without_branches, wrong_kernel,
 };
 use super::input::{kernel_id, GateInput, SCHEMA};
-use super::overlap::{by_blocks, halves, HotOverlap};
+use super::overlap::{halves, HotOverlap};
 use super::transfer::{self, MatchedCode};
 use super::LinkedCode;
 use crate::call_counts::CallCounts;
@@ -44,13 +44,18 @@ pub fn check(input: &GateInput) -> Result<ProfileQuality> {
 
 /// Runs the checks of a profile with blocks and branches.
 fn check_blocks(input: &GateInput) -> Result<ProfileQuality> {
+    Ok(check_with_tables(input)?.0)
+}
+
+/// As [`check_blocks`]. Returns also the counts at the addresses of the kernel.
+fn check_with_tables(input: &GateInput) -> Result<(ProfileQuality, Tables)> {
     let GateInput { recording, recorded, kernel, recipe, .. } = *input;
     let (manifest, tables) = (&recording.manifest, &recording.tables);
     let same_kernel = manifest.kernel.id == kernel.manifest.id;
     let recorded = if same_kernel { Some(kernel) } else { recorded };
-    let matched = match recorded {
-        Some(recorded) => transferred_tables(tables, recorded, kernel)?.map(|(_, matched)| matched),
-        None => None,
+    let (transferred, matched) = match recorded {
+        Some(recorded) => transferred_tables(tables, recorded, kernel)?.unzip(),
+        None => (None, None),
     };
     let counted = instructions(tables);
     let (executed, coverage) = match (&manifest.carried, executed(tables)) {
@@ -93,7 +98,7 @@ fn check_blocks(input: &GateInput) -> Result<ProfileQuality> {
         quality.findings.extend(wrong_kernel(&quality, same_kernel));
     }
     quality.findings.extend(recipe.and_then(|answer| answer.refusal).cloned());
-    Ok(quality)
+    Ok((quality, transferred.unwrap_or_default()))
 }
 
 /// Runs the gate for a recipe that needs blocks and branches, and refuses unfit recordings.
@@ -147,8 +152,8 @@ fn pass_as(
     Ok(quality)
 }
 
-/// Transfers the recording of `recorded` to `kernel`: keeps the counts of functions that are the
-/// same there.
+/// Transfers the recording of `recorded` to `kernel`: keeps the counts of functions and blocks that
+/// match there, and completes those of functions that changed.
 ///
 /// The regions are kept: they tell how much was executed, so that the loss can be seen from the
 /// profile alone. Everything other than counts (calls, threads, paths) is left out.
@@ -172,7 +177,7 @@ pub fn transfer(
         return Err(Error::FoundByName { profile: recording.manifest.id.clone(), recipes });
     }
     let input = GateInput { recording, recorded: Some(recorded), kernel, recipe: None, halves: None };
-    let mut quality = check(&input)?;
+    let (mut quality, tables) = check_with_tables(&input)?;
     // A recording of another kernel is expected here.
     quality.findings.retain(|finding| finding.check != "kernel");
     quality.verdict()?;
@@ -188,15 +193,13 @@ pub fn transfer(
         });
     }
     let old = &recording.manifest;
-    let tables = transferred_tables(&recording.tables, recorded, kernel)?
-        .map(|(tables, _)| tables)
-        .unwrap_or_default();
-    let id = Key::new("carried-profile/2", crate::CODE)
+    let id = Key::new("carried-profile/3", crate::CODE)
         .field("profile", &old.id)
         .field("kernel", &kernel.manifest.id)
         .field("at least", at_least.to_le_bytes())
         .id();
     let executed = quality.executed.unwrap_or(quality.counted);
+    let found = quality.matched.as_ref().map(|matched| matched.score).unwrap_or_default();
     let manifest = Manifest {
         id,
         kernel: quality.kernel.clone(),
@@ -206,7 +209,10 @@ pub fn transfer(
             profile: old.id.clone(),
             kernel: old.kernel.clone(),
             executed,
-            carried: quality.matched.as_ref().map_or(0, |matched| matched.matched_instructions),
+            carried: found.carried(),
+            exact: found.exact,
+            loose: found.loose,
+            inferred: found.inferred,
             at_least_percent: at_least,
         }),
         sources: vec![format!(
@@ -264,10 +270,8 @@ fn of_regions(tables: &Tables, of: impl Fn(&RegionStats) -> u64) -> Option<u64> 
 
 fn overlap(input: &GateInput) -> (Option<HotOverlap>, Option<String>) {
     let halved = match input.halves {
-        Some((what, [one, two])) => {
-            HotOverlap::of(what.into(), [&by_blocks(&one.tables), &by_blocks(&two.tables)])
-                .ok_or_else(|| "one of the recordings has no counts".to_string())
-        }
+        Some((what, halves)) => HotOverlap::of_recordings(what.into(), halves)
+            .ok_or_else(|| "one of the recordings has no counts".to_string()),
         None => halves(&input.recording.tables)
             .map_err(|whole| {
                 format!("{whole}; record the training once more with another seed and give it with --against")

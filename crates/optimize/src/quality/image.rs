@@ -1,5 +1,6 @@
 //! Functions of a kernel with their code.
 
+use super::blocks::CodeGraph;
 use super::shape::CodeShape;
 use crate::Result;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
@@ -130,15 +131,27 @@ impl LinkedCode {
 
     /// Returns the shape of function `at`; `None` without its code.
     pub(super) fn shape(&self, at: usize) -> Option<CodeShape> {
+        let (address, code) = self.function_code(at)?;
+        Some(CodeShape::of(code, address, |address| self.name_at(address)))
+    }
+
+    /// Returns the control flow of function `at`, in which the branches `seen` were taken; `None`
+    /// without its code.
+    pub(super) fn graph(&self, at: usize, seen: &[(u64, u64)]) -> Option<CodeGraph> {
+        let (address, code) = self.function_code(at)?;
+        Some(CodeGraph::of(code, address, |address| self.name_at(address), seen))
+    }
+
+    fn function_code(&self, at: usize) -> Option<(u64, &[u8])> {
         let function = self.symbols.functions().get(at)?;
         let code = self.code_at(function.address, function.size)?;
-        let whole = code.len() as u64 == function.size;
-        whole.then(|| {
-            CodeShape::of(code, function.address, |address| {
-                let at = self.symbols.lookup(address)?;
-                Some(source_name(&self.symbols.functions()[at].name).0)
-            })
-        })
+        (code.len() as u64 == function.size).then_some((function.address, code))
+    }
+
+    /// Returns the name in the source of the function at an address.
+    pub(super) fn name_at(&self, address: u64) -> Option<&str> {
+        let at = self.symbols.lookup(address)?;
+        Some(source_name(&self.symbols.functions()[at].name).0)
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) enum FunctionLikeness {
 pub(super) struct NamesakePair {
     /// Similarity of the two.
     pub likeness: FunctionLikeness,
+    /// Number of the counterpart.
+    pub other: usize,
     /// Shapes of the function and of its counterpart.
     shapes: [CodeShape; 2],
 }
@@ -45,10 +47,10 @@ impl NamesakePair {
             let namesake = &to.symbols().functions()[other];
             let elsewhere = namesake.file != function.file;
             let renamed = namesake.name != function.name;
-            Some(((likeness, elsewhere, renamed, number.abs_diff(place)), there))
+            Some(((likeness, elsewhere, renamed, number.abs_diff(place)), other, there))
         });
-        let ((likeness, ..), there) = candidates.min_by_key(|(rank, _)| *rank)?;
-        Some(Self { likeness, shapes: [shape, there] })
+        let ((likeness, ..), other, there) = candidates.min_by_key(|(rank, ..)| *rank)?;
+        Some(Self { likeness, other, shapes: [shape, there] })
     }
 
     /// Returns the address of the corresponding instruction; `None` if there is none, and for

@@ -12,6 +12,7 @@
 //! from [`transfer`], which converts a recording of another kernel (version, configuration, flags)
 //! as far as the functions are the same. Everything except [`LinkedCode::load`] is pure.
 
+mod blocks;
 mod calls;
 mod check;
 mod counters;
@@ -21,6 +22,11 @@ mod image;
 mod input;
 mod matching;
 mod overlap;
+mod pairs;
+mod rebuilt;
+mod recorded;
+mod renamed;
+mod score;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -38,4 +44,5 @@ pub use image::LinkedCode;
 pub(crate) use input::SCHEMA as QUALITY_SCHEMA;
 pub use input::{GateInput, RecipeAnswer};
 pub use overlap::{HotOverlap, HotSets};
+pub use score::TransferScore;
 pub use transfer::{ExecutedTotals, LossReason, MatchedCode, UnmatchedFunction};

@@ -13,7 +13,7 @@
 //! which is 1 for equal sets and 0 for disjoint ones. A second figure is `Σ min(w₁, w₂)` over all
 //! functions, which also compares how hot they are.
 
-use kerntune_profile::{source_name, Symbol, Tables};
+use kerntune_profile::{source_name, Profile, Symbol, Tables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -46,6 +46,9 @@ pub struct HotOverlap {
     pub hot: [HotSets; 2],
     /// Common weight `Σ min(w₁, w₂)`, 0 to 1.
     pub common_weight: f64,
+    /// The same of instructions instead of functions; `None` unless both halves are of one kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub common_code: Option<f64>,
 }
 
 /// Reason for which a recording has no halves.
@@ -85,8 +88,38 @@ impl HotOverlap {
             }
         });
         let common_weight = shares[0].iter().map(|(name, one)| one.min(share(1, name))).sum();
-        Some(Self { halves, hot, common_weight })
+        Some(Self { halves, hot, common_weight, common_code: None })
     }
+
+    /// Computes the overlap of two recordings, described by `halves`; `None` if one of them is empty.
+    pub(super) fn of_recordings(halves: String, [one, two]: [&Profile; 2]) -> Option<Self> {
+        let overlap = Self::of(halves, [&by_blocks(&one.tables), &by_blocks(&two.tables)])?;
+        let is_one_kernel = one.manifest.kernel.id == two.manifest.kernel.id;
+        let common_code = is_one_kernel.then(|| common_code([&one.tables, &two.tables]));
+        Some(Self { common_code, ..overlap })
+    }
+}
+
+/// Returns `Σ min(w₁, w₂)` over all bytes of code, with their shares of the executed bytes.
+fn common_code(halves: [&Tables; 2]) -> f64 {
+    let mut changes: BTreeMap<u64, [i128; 2]> = BTreeMap::new();
+    let mut sums = [0u128; 2];
+    for (half, tables) in halves.iter().enumerate() {
+        for block in tables.blocks.iter().filter(|block| block.count > 0) {
+            let (start, count) = (block.start.get(), i128::from(block.count));
+            changes.entry(start).or_default()[half] += count;
+            changes.entry(start.saturating_add(block.bytes)).or_default()[half] -= count;
+            sums[half] += u128::from(block.count) * u128::from(block.bytes);
+        }
+    }
+    let (mut counts, mut common) = ([0i128; 2], 0.0);
+    let ends = changes.keys().skip(1).copied().collect::<Vec<_>>();
+    for ((start, change), end) in changes.into_iter().zip(ends) {
+        counts = [counts[0] + change[0], counts[1] + change[1]];
+        let share = |half: usize| counts[half] as f64 / sums[half].max(1) as f64;
+        common += share(0).min(share(1)) * (end - start) as f64;
+    }
+    common
 }
 
 /// Returns each function's share; `None` if the sum is 0.
@@ -109,7 +142,7 @@ fn hot_set<'a>(shares: &BTreeMap<&'a str, f64>, cut: f64) -> BTreeSet<&'a str> {
 }
 
 /// Returns the instructions of each function of a recording, by its blocks.
-pub(super) fn by_blocks(tables: &Tables) -> FunctionWeights {
+fn by_blocks(tables: &Tables) -> FunctionWeights {
     let mut functions: Vec<&Symbol> =
         tables.symbols.iter().filter(|symbol| symbol.module.is_none() && symbol.size > 0).collect();
     functions.sort_by_key(|symbol| symbol.address);

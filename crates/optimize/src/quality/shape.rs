@@ -35,7 +35,7 @@ pub(super) struct LocatedInstruction {
 
 /// Target of a branch or call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum BranchTarget {
+pub(super) enum BranchTarget {
     /// Number of an instruction, or of a basic block, of the function.
     Inside(usize),
     /// Another function, by its name in the source.
@@ -145,13 +145,13 @@ impl CodeShape {
 }
 
 /// Recognizes padding up to the next function.
-fn is_padding(instruction: &Instruction) -> bool {
+pub(super) fn is_padding(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3 | Mnemonic::INVALID)
 }
 
 /// Removes the function tracer's hook, and returns its position: before the first instruction or
 /// after `endbr64`.
-fn remove_hook<'a>(
+pub(super) fn remove_hook<'a>(
     body: &mut Vec<Instruction>,
     named: impl Fn(u64) -> Option<&'a str>,
 ) -> Option<(usize, Instruction)> {
@@ -163,7 +163,7 @@ fn remove_hook<'a>(
 }
 
 /// Hashes the compared properties of an instruction.
-fn fingerprint(instruction: &Instruction, goal: Option<&BranchTarget>) -> u64 {
+pub(super) fn fingerprint(instruction: &Instruction, goal: Option<&BranchTarget>) -> u64 {
     let mut hash = DefaultHasher::new();
     // The opcode is ignored: it depends on the size of constants.
     (instruction.mnemonic() as u32).hash(&mut hash);

@@ -41,9 +41,6 @@ const MEMBERS: [(&str, &str); 15] = [
     ("bpf_ksym", "name"),
 ];
 
-/// Name among the offsets of a kernel that can load modules.
-const MODULE_NAME: &str = "module.name";
-
 /// Element of `mem`, whose size is needed as well.
 const MEMORY: &str = "module_memory";
 /// Name of that size among the offsets, also in `embedded/kernel/structure_offsets.c`.
@@ -70,12 +67,9 @@ pub(crate) fn load_spec(
     if !loads_code(symbols) {
         return Ok(None);
     }
-    let built = &kernel.manifest.structures;
-    let layouts = match (layouts(&kernel.vmlinux())?, built.contains_key(MODULE_NAME)) {
-        (Some(layouts), _) => layouts,
-        (None, true) => built.clone(),
-        (None, false) => return Ok(None),
-    };
+    // Line tables alone are DWARF without types.
+    let mut layouts = kernel.manifest.structures.clone();
+    layouts.extend(types(&kernel.vmlinux())?.unwrap_or_default());
     let (module, bpf) = (module_layout(&layouts), bpf_layout(&layouts));
     let selection = match selection.is_everything() {
         true => None,
@@ -96,7 +90,7 @@ pub fn loads_code(symbols: &Symbols) -> bool {
 
 /// Returns the offset of each member that the kernel has, and the size of [`MEMORY`]; `None` if it
 /// carries neither BTF nor DWARF.
-fn layouts(vmlinux: &Path) -> Result<Option<StructureOffsets>> {
+fn types(vmlinux: &Path) -> Result<Option<StructureOffsets>> {
     let bytes = MappedFile::open(vmlinux).at("read", vmlinux)?;
     let read = || {
         let elf = Elf::parse(&bytes)?;
@@ -154,7 +148,7 @@ fn module_layout(layouts: &StructureOffsets) -> Option<ModuleLayout> {
             |begin: u32| Some(AreaLayout { base: begin.checked_add(base)?, size: begin.checked_add(size)? });
         [of("module.core_layout")?, of("module.init_layout")?].into_iter().map(area).collect()
     };
-    Some(ModuleLayout { name: of(MODULE_NAME)?, symbols: symbols(), areas: memory().or_else(layout)? })
+    Some(ModuleLayout { name: of("module.name")?, symbols: symbols(), areas: memory().or_else(layout)? })
 }
 
 fn bpf_layout(layouts: &StructureOffsets) -> Option<BpfLayout> {

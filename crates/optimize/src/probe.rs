@@ -49,7 +49,7 @@ void _start(void)
 /// A check of a compiler: an error says what it did that the recipe cannot use.
 pub(crate) type Probe = fn(&Scratch, &Compiler) -> Outcome;
 
-/// What a probe found, or why the recipe cannot use the compiler.
+/// Finding of a probe, or the reason why the recipe cannot use the compiler.
 pub(crate) type Outcome<T = ()> = std::result::Result<T, String>;
 
 /// Checks that a compiler passes a probe of `recipe`.

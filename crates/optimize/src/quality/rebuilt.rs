@@ -110,7 +110,7 @@ pub(super) struct RebuiltFunction {
     pub at: usize,
     pub graph: CodeGraph,
     pub flow: BlockFlow,
-    /// What was used of which recorded function.
+    /// Use of each recorded function.
     pub parts: Vec<MatchedPart>,
     /// Executed instructions of blocks without a counterpart.
     pub inferred: u64,

@@ -439,7 +439,8 @@ fn modules_that_were_built_with_a_kernel_are_linked_and_packed_with_it() {
     let wanted = PackageRequest { kernel: &linked, profile: None, extras: Vec::new() };
     let packed = package(&bench.work, &wanted, &NoProgress).unwrap();
     assert_eq!((packed.manifest.modules, bench.compiled("fork")), (1, 1), "nothing is built again");
-    let listed = std::process::Command::new("dpkg-deb").arg("--contents").arg(packed.file()).output().unwrap();
+    let listed =
+        std::process::Command::new("dpkg-deb").arg("--contents").arg(packed.file()).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert!(listed.contains("./lib/modules/6.12.117-m/kernel/crc16.ko"), "{listed}");
     fs::write(linked.dir.join("lib/modules/6.12.117-m/kernel/crc16.ko"), "another").unwrap();

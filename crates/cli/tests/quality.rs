@@ -22,8 +22,7 @@ fn recorded(kernel: &str, directory: &TempDir, rows: &str) -> String {
     json(recording)["profile"].as_str().unwrap().to_string()
 }
 
-/// Copies `kernel` with another id and another first instruction of [`CHANGED`]; returns the
-/// directory.
+/// Copies `kernel` with another id and without the code of [`CHANGED`]; returns the directory.
 fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     let from = support::work_dir().join("kernels").join(kernel);
     let to = directory.path().join("changed");
@@ -34,16 +33,16 @@ fn changed(kernel: &str, directory: &TempDir) -> PathBuf {
     let manifest = fs::read_to_string(from.join("kernel.json")).unwrap();
     fs::write(to.join("kernel.json"), manifest.replace(kernel, "changed0changed0")).unwrap();
     let mut image = fs::read(from.join("vmlinux")).unwrap();
-    let at = file_offset(&from, CHANGED);
-    // int3; the code after it counts as another body, whatever its length.
-    image[at] = 0xcc;
+    let (at, size) = file_range(&from, CHANGED);
+    image[at..at + size].fill(0xcc);
     fs::write(to.join("vmlinux"), image).unwrap();
     kerntune_work::seal(&to, "kernels", "changed0changed0", &[]).unwrap();
     to
 }
 
-/// Returns the file offset of a `.text` function in the kernel's `vmlinux`.
-fn file_offset(kernel: &Path, function: &str) -> usize {
+/// Returns the file offset of a `.text` function in the kernel's `vmlinux`, and the bytes to the next
+/// symbol.
+fn file_range(kernel: &Path, function: &str) -> (usize, usize) {
     let number = |text: &str| usize::from_str_radix(text, 16).unwrap();
     let map = fs::read_to_string(kernel.join("System.map")).unwrap();
     let line = map.lines().find(|line| line.ends_with(&format!(" {function}"))).unwrap();
@@ -52,7 +51,10 @@ fn file_offset(kernel: &Path, function: &str) -> usize {
     let text = sections.lines().find(|line| line.contains(" .text ")).unwrap();
     let mut columns = text.split_whitespace().skip_while(|column| *column != ".text").skip(2);
     let (address, offset) = (number(columns.next().unwrap()), number(columns.next().unwrap()));
-    number(line.split_whitespace().next().unwrap()) - address + offset
+    let of = |line: &str| number(line.split_whitespace().next().unwrap());
+    let start = of(line);
+    let end = map.lines().map(of).filter(|symbol| *symbol > start).min().unwrap();
+    (start - address + offset, end - start)
 }
 
 fn checks(quality: &Value) -> Vec<&str> {

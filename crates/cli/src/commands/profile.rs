@@ -106,7 +106,8 @@ pub enum ProfileCommand {
         #[command(flatten)]
         format: FormatOptions,
     },
-    /// Transfer a profile to another kernel, as far as the functions of both are the same
+    /// Transfer a profile to another kernel: counts of functions and blocks that match, completed
+    /// where code changed
     #[command(alias = "carry")]
     Transfer {
         /// Beginning of an id, directory, `latest`, `latest~1` (the one before), or
@@ -115,8 +116,8 @@ pub enum ProfileCommand {
         /// The other kernel: label, beginning of an id, or directory
         #[arg(long, value_name = "KERNEL")]
         to: String,
-        /// Smallest share of the executed instructions, in percent, that must be the same in the
-        /// other kernel
+        /// Smallest share of the executed instructions, in percent, whose counts must be matched or
+        /// inferred in the other kernel
         #[arg(long, alias = "at-least", value_name = "PERCENT", default_value_t = kerntune_optimize::quality::MIN_TRANSFERRED_PERCENT, value_parser = clap::value_parser!(u64).range(1..=100))]
         min_percent: u64,
         #[command(flatten)]

@@ -1,6 +1,5 @@
 //! Functions of two kernels, paired, with counts for those that changed.
 
-use super::blocks::BlockExit;
 use super::matching::{FunctionLikeness, NamesakePair};
 use super::rebuilt::{BothKernels, CountedGraph, RebuiltFunction};
 use super::recorded::{scaled, RecordedCode};
@@ -144,59 +143,37 @@ impl<'a> FunctionPairs<'a> {
             let sum = recorded.entry(pair.to).or_default();
             *sum = sum.saturating_add(entry);
         }
+        let calls: Vec<FunctionCalls> = self.pairs.values().map(|pair| self.calls(kernels, pair)).collect();
         let mut missing: BTreeSet<usize> = BTreeSet::new();
         for _ in 0..MAX_ROUNDS {
             let mut changes: BTreeMap<usize, i128> = BTreeMap::new();
+            let mut new: BTreeMap<usize, u64> = BTreeMap::new();
             let mut callers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
             let mut change = |callee: usize, calls: u64, sign: i128| {
                 *changes.entry(callee).or_default() += sign * i128::from(calls);
             };
-            for pair in self.pairs.values() {
-                let own = self.callees(kernels, pair.from);
-                let PairedCode::Rebuilt(function) = &pair.code else {
-                    for (callee, calls) in own {
-                        change(callee, self.scale(pair.to, calls), 1);
-                        change(callee, calls, -1);
-                    }
-                    continue;
-                };
-                own.iter().for_each(|(callee, calls)| change(*callee, *calls, -1));
-                let there = function.callees(kernels.to);
-                let mut moved = own;
-                for part in function.parts.iter().filter(|part| part.function != pair.from) {
-                    for (callee, calls) in self.callees(kernels, part.function) {
-                        let calls = scaled(calls, part.by, part.of);
-                        // A function that is only left where it was inlined does not call any more.
-                        if !self.pairs.contains_key(&part.function) {
-                            change(callee, calls, -1);
-                        }
-                        let sum = moved.entry(callee).or_default();
-                        *sum = sum.saturating_add(calls);
-                    }
+            for function in &calls {
+                function.gone.iter().for_each(|(callee, calls)| change(*callee, *calls, -1));
+                for (callee, calls) in &function.kept {
+                    change(*callee, self.scale(function.to, *calls), 1);
                 }
-                for (callee, calls) in &moved {
-                    // Indirect calls are not in the code: they stay.
-                    if there.contains_key(callee) || !self.is_direct(kernels, function, *callee) {
-                        change(*callee, self.scale(pair.to, *calls), 1);
-                    }
-                }
-                for (callee, calls) in there {
-                    // A call that the recorded code has, too, is no new one.
-                    if !moved.contains_key(&callee) && !self.is_direct(kernels, function, callee) {
-                        change(callee, self.scale(pair.to, calls), 1);
-                        callers.entry(callee).or_default().insert(pair.from);
-                    }
+                for (callee, calls) in &function.new {
+                    *new.entry(*callee).or_default() += self.scale(function.to, *calls);
+                    callers.entry(*callee).or_default().insert(function.from);
                 }
             }
             for function in &self.split_off {
                 for (callee, calls) in function.callees(kernels.to) {
-                    change(callee, self.scale(function.at, calls), 1);
+                    *new.entry(callee).or_default() += self.scale(function.at, calls);
                 }
             }
+            new.iter().for_each(|(callee, calls)| change(*callee, *calls, 1));
             let mut changed = false;
             for (to, change) in changes {
                 let of = recorded.get(&to).copied().unwrap_or_default();
                 let by = u64::try_from((i128::from(of) + change).max(0)).unwrap_or(u64::MAX);
+                // Calls that only moved make no new ones.
+                let by = by.min(of.saturating_add(new.get(&to).copied().unwrap_or_default()));
                 if of > 0 {
                     let before = self.entries.insert(to, [of, by]).unwrap_or([of, of]);
                     changed |= before[1] != by;
@@ -233,19 +210,62 @@ impl<'a> FunctionPairs<'a> {
         callees
     }
 
-    /// Checks whether the recorded code that `function` has contains a direct call of, or jump to, a
-    /// function whose counterpart is `callee`.
-    fn is_direct(&self, kernels: &mut BothKernels, function: &RebuiltFunction, callee: usize) -> bool {
-        let from = kernels.from;
-        function.parts.iter().any(|part| {
-            let Some(counted) = kernels.counted(part.function) else { return false };
-            counted.graph.blocks.iter().any(|block| match block.exit {
-                BlockExit::Call(target) | BlockExit::Leave(target) | BlockExit::ConditionalLeave(target) => {
-                    let target = from.symbols().lookup(target).and_then(|at| self.pairs.get(&at));
-                    target.is_some_and(|pair| pair.to == callee)
+    /// Returns the calls of a function before and after.
+    fn calls(&self, kernels: &mut BothKernels, pair: &FunctionPair) -> FunctionCalls {
+        let own = self.callees(kernels, pair.from);
+        let mut calls = FunctionCalls { from: pair.from, to: pair.to, ..FunctionCalls::default() };
+        calls.gone.extend(own.iter().map(|(callee, calls)| (*callee, *calls)));
+        let PairedCode::Rebuilt(function) = &pair.code else {
+            calls.kept = calls.gone.clone();
+            return calls;
+        };
+        // Of a function that hardly matches nothing is known about its calls.
+        let own_part = function.parts.iter().find(|part| part.function == pair.from);
+        let found = own_part.map_or(0, |part| part.exact.saturating_add(part.loose));
+        if found < self.counted(pair.from) / 2 {
+            calls.kept = calls.gone.clone();
+            return calls;
+        }
+        let mut moved = own;
+        let mut direct: BTreeSet<usize> = BTreeSet::new();
+        for part in &function.parts {
+            let targets = kernels.direct(part.function).iter();
+            direct.extend(targets.filter_map(|at| Some(self.pairs.get(at)?.to)));
+            if part.function == pair.from {
+                continue;
+            }
+            for (callee, count) in self.callees(kernels, part.function) {
+                let count = scaled(count, part.by, part.of);
+                // A function that is only left where it was inlined does not call any more.
+                if !self.pairs.contains_key(&part.function) {
+                    calls.gone.push((callee, count));
                 }
-                _ => false,
-            })
-        })
+                let sum = moved.entry(callee).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        let there = function.callees(kernels.to);
+        // Indirect calls are not in the code: they stay.
+        let stays = |callee: &usize| there.contains_key(callee) || !direct.contains(callee);
+        calls.kept =
+            moved.iter().map(|(callee, calls)| (*callee, *calls)).filter(|(at, _)| stays(at)).collect();
+        // A call that the recorded code has, too, is no new one.
+        let is_new = |(callee, _): &(usize, u64)| !moved.contains_key(callee) && !direct.contains(callee);
+        calls.new = there.iter().map(|(callee, calls)| (*callee, *calls)).filter(is_new).collect();
+        calls
     }
+}
+
+/// Calls of a function and of what was inlined into it, by the other kernel's functions.
+#[derive(Default)]
+struct FunctionCalls {
+    from: usize,
+    to: usize,
+    /// Recorded calls.
+    gone: Vec<(usize, u64)>,
+    /// Part of the recorded calls, and of those of inlined functions, that the other kernel makes
+    /// here.
+    kept: Vec<(usize, u64)>,
+    /// Calls that only the other kernel makes.
+    new: Vec<(usize, u64)>,
 }

@@ -21,6 +21,8 @@ pub(super) struct BothKernels<'a> {
     pub recorded: &'a RecordedCode,
     /// Functions of `from`, disassembled once.
     graphs: HashMap<usize, Option<CountedGraph>>,
+    /// Functions of `from` that each one calls directly, or jumps to.
+    direct: HashMap<usize, BTreeSet<usize>>,
 }
 
 /// Function of the recorded kernel with its counts.
@@ -48,13 +50,30 @@ impl CountedGraph {
 
 impl<'a> BothKernels<'a> {
     pub fn new(from: &'a LinkedCode, to: &'a LinkedCode, recorded: &'a RecordedCode) -> Self {
-        Self { from, to, recorded, graphs: HashMap::new() }
+        Self { from, to, recorded, graphs: HashMap::new(), direct: HashMap::new() }
     }
 
     /// Returns a function of the recorded kernel; `None` without its code.
     pub fn counted(&mut self, at: usize) -> Option<&CountedGraph> {
         let (from, recorded) = (self.from, self.recorded);
         self.graphs.entry(at).or_insert_with(|| counted(from, recorded, at)).as_ref()
+    }
+
+    /// Returns the functions that the code of a recorded one calls directly, or jumps to.
+    pub fn direct(&mut self, at: usize) -> &BTreeSet<usize> {
+        if !self.direct.contains_key(&at) {
+            let from = self.from;
+            let blocks = self.counted(at).map_or(&[][..], |counted| &counted.graph.blocks);
+            let found = blocks.iter().filter_map(|block| match block.exit {
+                BlockExit::Call(target) | BlockExit::Leave(target) | BlockExit::ConditionalLeave(target) => {
+                    from.symbols().lookup(target)
+                }
+                _ => None,
+            });
+            let found = found.collect();
+            self.direct.insert(at, found);
+        }
+        &self.direct[&at]
     }
 }
 
@@ -201,8 +220,12 @@ fn inlined(kernels: &mut BothKernels, from: usize, to: usize, entry: u64) -> Opt
     for _ in 0..MAX_DEPTH {
         let mut next = Vec::new();
         for (function, by, of) in level {
+            let direct = kernels.direct(function).clone();
             for (callee, calls) in kernels.recorded.callees(function, kernels.from) {
-                if donors.len() >= MAX_DONORS || called.contains(name(kernels.from, callee).as_str()) {
+                if !direct.contains(&callee)
+                    || donors.len() >= MAX_DONORS
+                    || called.contains(name(kernels.from, callee).as_str())
+                {
                     continue;
                 }
                 let calls = scaled(calls, by, of);
@@ -255,8 +278,14 @@ fn fill(
         // A callee without a matched block is also inlined or gone: its calls come from here.
         parts.push(part);
     }
-    if let (Some(first), Some(entry)) = (counts.first_mut(), entry) {
-        *first = Some(KnownCount { count: entry, likeness: BlockLikeness::Loose });
+    // A function is entered as often as before, whatever it does first.
+    let whole = donors.iter().find(|donor| donor.whole && donor.by == donor.of);
+    let before = whole.and_then(|donor| Some(kernels.counted(donor.function)?.entry()));
+    if let (Some(first), Some(count)) = (counts.first_mut(), entry.or(before)) {
+        let is_free = matches.first().is_some_and(|found| found.is_none());
+        if is_free || entry.is_some() {
+            *first = Some(KnownCount { count, likeness: BlockLikeness::Loose });
+        }
     }
     let edges = graph.edges.iter().map(|edge| {
         let [from, to] = [edge.from, edge.to].map(|at| matches[at]);
@@ -283,6 +312,9 @@ fn fill(
         if old.exit.is_like(new.exit) {
             places.insert(old.last, new.last);
         }
+    }
+    if let (Some(there), Some(first)) = (kernels.counted(donors.first()?.function), graph.blocks.first()) {
+        places.extend(there.graph.blocks.first().map(|block| (block.start, first.start)));
     }
     Some(RebuiltFunction { at: to, graph, flow, parts, inferred, places })
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{self, fails, kerntune, workload};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -23,8 +23,17 @@ fn recording_fails(file: &str, status: i32, words: &[&str]) {
 
 #[test]
 fn a_missing_compiler_is_named() {
+    let directory = tempfile::tempdir().unwrap();
     let mut command = kerntune(["kernel", "build", "--compiler", "gcc-99"]);
-    fails(&mut command, 3, &["gcc-99", "install"]);
+    fails(command.env("APT_CONFIG", no_apt_lists(&directory)), 3, &["gcc-99", "install"]);
+}
+
+/// Writes a configuration of apt without lists of packages: advice then depends on none.
+fn no_apt_lists(directory: &TempDir) -> PathBuf {
+    let path = directory.path().join("apt.conf");
+    let lists = directory.path().display();
+    fs::write(&path, format!("Dir::State::lists \"{lists}\";\nDir::State::status \"/dev/null\";\n")).unwrap();
+    path
 }
 
 #[test]
@@ -271,6 +280,7 @@ fn a_plan_of_what_cannot_be_built_is_refused() {
     let dry_run = |options: &[&str]| {
         let mut command = kerntune(["tune", "--workload", "rr", "--recipe", "gcc-pgo+layout", "--dry-run"]);
         command.args(options).env("KERNTUNE_DIR", directory.path().join("work"));
+        command.env("APT_CONFIG", no_apt_lists(&directory));
         command
     };
     fs::create_dir(directory.path().join("work")).unwrap();

@@ -92,3 +92,24 @@ fn a_profile_is_exported_where_it_fits_and_refused_by_name_elsewhere() {
         &refused,
     );
 }
+
+#[test]
+fn one_command_writes_all_files_and_the_lines_that_read_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("profiles");
+    let to = place.to_str().unwrap();
+    let made =
+        json(["profile", "for", "--source", "debian:6.12", "--workload", "rr", "--output", to, "--json"]);
+    assert!(made["schema"].as_str().unwrap().starts_with("kerntune-own-build-files/"), "{made}");
+    let read = |name: &str| fs::read_to_string(place.join(name)).unwrap();
+    let readme = read("README.md");
+    for word in ["## make, in the source tree", "-fprofile-use=", "PKGBUILD", "%build", "debian/rules"] {
+        assert!(readme.contains(word), "{word} is not in:\n{readme}");
+    }
+    assert!(read("gcda/objects").lines().any(|object| object == "net/ipv4/tcp.o"));
+    assert!(place.join("gcda/net#ipv4#tcp.gcda").is_file());
+    assert!(read("order.txt").lines().any(|name| name == "tcp_sendmsg"));
+    assert!(read("order.lds").contains("*(.text.tcp_sendmsg .text.hot.tcp_sendmsg)"));
+    let again = ["profile", "for", "--source", "debian:6.12", "--workload", "rr", "--output", to];
+    fails(&mut kerntune(again), 2, &["profiles", "not empty"]);
+}

@@ -167,7 +167,7 @@ pub fn package(work: &WorkDir, request: &PackageRequest, progress: &dyn Progress
     staged.clear()?;
     let tree = PackageTree::new(staged.path().join("tree"));
     for file in own_modules(kernel)?.keys() {
-        tree.copy(&kernel.dir.join(file), &file.to_string())?;
+        tree.copy(&kernel.dir.join(file), file.as_ref())?;
     }
     if names.has_modules && !kernel.has_modules() {
         let modules_to = Some(tree.top().to_owned());
@@ -264,7 +264,7 @@ fn package_key(request: &PackageRequest, of: &KernelManifest, names: &PackageNam
         hash = hash.field("extra", name).file("content", path)?;
     }
     for (file, content) in own_modules(request.kernel)? {
-        hash = hash.field("module", file.to_string()).field("content", content.to_string());
+        hash = hash.field("module", &file).field("content", &content);
     }
     Ok(hash)
 }
